@@ -124,11 +124,11 @@ bool answer_file_find(const struct answer_file *f, uint64_t key, void *answer, s
     size_t packed_size = (line->text_size - DIGITS - 1) / 2;
     unsigned char *packed = heap_alloc(packed_size + 1, 1), *bytes = heap_zalloc(size + 1, 1);
     uLongf got = (uLongf)size;
-    uint64_t digest;
-    bool found = read_hex_u64(text, &digest) && (line->text_size - DIGITS - 1) % 2 == 0 &&
+    uint64_t digest_in_file;
+    bool found = read_hex_u64(text, &digest_in_file) && (line->text_size - DIGITS - 1) % 2 == 0 &&
                  read_hex_bytes(packed, packed_size, text + DIGITS + 1) &&
                  uncompress(bytes, &got, packed, (uLong)packed_size) == Z_OK && got == size &&
-                 digest_add(key, bytes, size) == digest;
+                 digest_add(key, bytes, size) == digest_in_file;
     if (found)
         memcpy(answer, bytes, size);
     line->was_found |= found;
@@ -149,7 +149,7 @@ size_t answer_file_reused_count(const struct answer_file *f)
 
 static enum status append_line(struct answer_file *f, const char *data, size_t size)
 {
-    if (!open_file_write(f->fd, data, size))
+    if (!open_file_write_all_to_fd(f->fd, data, size))
         return STATUS_SYSTEM;
     f->file_bytes += (long long)size;
     return STATUS_OK;
@@ -187,8 +187,9 @@ enum status answer_file_add(struct answer_file *f, uint64_t key, const void *ans
 /* Takes the answers from the text of a file that begins with `head`, and cuts the file off after its last complete
  * line. A file of another build, or one that ends within its head, is emptied and gets the new head. A file that does
  * not begin with `whose` is left as it is, with an error. */
-static enum status read_answers(struct answer_file *f, const struct text *text, const char *whose,
-                                const struct text *head, struct diag *diag)
+static enum status load_answers_from_file_text(struct answer_file *f, const struct text *text,
+                                               const char *whose, const struct text *head,
+                                               struct diag *diag)
 {
     size_t known = strlen(whose), common = text->size < known ? text->size : known;
     if (common > 0 && memcmp(text->data, whose, common) != 0)
@@ -227,13 +228,13 @@ enum status answer_file_open(struct answer_file *f, const char *path, const char
         return report_file_error(diag, path, "write");
     text_printf(&head, "%s, %s\n", whose, build);
     enum status status = STATUS_OK;
-    if (!open_file_lock(f->fd))
+    if (!open_file_try_lock_of_fd(f->fd))
         status = diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM,
                             "another process is writing it");
-    else if (!open_file_read(f->fd, &text))
+    else if (!open_file_read_all_from_fd(f->fd, &text))
         status = report_file_error(diag, path, "read");
     if (status == STATUS_OK)
-        status = read_answers(f, &text, whose, &head, diag);
+        status = load_answers_from_file_text(f, &text, whose, &head, diag);
     if (status != STATUS_OK) {
         close(f->fd);
         f->fd = -1;

@@ -12,14 +12,14 @@ struct cursor cursor_make(const char *name, const char *data, size_t size)
     if (!data)
         data = ""; /* an empty struct text */
     return (struct cursor){
-        .name = name, .at = data, .end = data + size, .line_start = data, .line = 1};
+        .name = name, .at = data, .end = data + size, .line_first_char = data, .line = 1};
 }
 
 struct loc cursor_loc(const struct cursor *cursor)
 {
     return (struct loc){.name = cursor->name,
                         .line = cursor->line,
-                        .column = (uint32_t)(cursor->at - cursor->line_start) + 1};
+                        .column = (uint32_t)(cursor->at - cursor->line_first_char) + 1};
 }
 
 /* True if c is a blank. The '\r' at the end of a line that was written on Windows is one. */
@@ -56,7 +56,7 @@ bool cursor_next_line(struct cursor *cursor)
         cursor->at = cursor->end;
         return false;
     }
-    cursor->at = cursor->line_start = newline + 1;
+    cursor->at = cursor->line_first_char = newline + 1;
     cursor->line++;
     return cursor->at < cursor->end;
 }
@@ -90,16 +90,16 @@ bool parse_i64(const char *word, size_t size, int64_t *value)
 {
     bool negative = size > 0 && word[0] == '-';
     size_t sign = negative || (size > 0 && word[0] == '+');
-    uint64_t magnitude;
-    if (!parse_u64(word + sign, size - sign, &magnitude))
+    uint64_t absolute_value;
+    if (!parse_u64(word + sign, size - sign, &absolute_value))
         return false;
     uint64_t limit = (uint64_t)INT64_MAX + negative;
-    if (magnitude > limit)
+    if (absolute_value > limit)
         return false;
-    if (negative && magnitude == limit)
+    if (negative && absolute_value == limit)
         *value = INT64_MIN;
     else
-        *value = negative ? -(int64_t)magnitude : (int64_t)magnitude;
+        *value = negative ? -(int64_t)absolute_value : (int64_t)absolute_value;
     return true;
 }
 

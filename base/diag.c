@@ -115,7 +115,7 @@ enum status diag_error(struct diag *diag, struct loc at, enum status status, con
     return status;
 }
 
-void diag_name_place_of_messages(struct diag *diag, size_t from, const char *name)
+void diag_add_place_to_errors(struct diag *diag, size_t from, const char *name)
 {
     static const char bare[] = "error: ";
     if (diag == NULL || from >= diag->size)
@@ -232,7 +232,7 @@ size_t diag_synonym_count(void)
     return sizeof synonyms / sizeof synonyms[0];
 }
 
-const char *diag_synonym(size_t i, const char **meant)
+const char *diag_synonym_at(size_t i, const char **meant)
 {
     *meant = synonyms[i].suggestion;
     return synonyms[i].word;
@@ -247,7 +247,7 @@ const char *diag_synonym_in_list(const char *word, const char *const *candidates
     return NULL;
 }
 
-const char *diag_option_for_value(const char *word)
+const char *diag_option_suggested_for_word(const char *word)
 {
     for (size_t s = 0; s < diag_synonym_count(); s++)
         if (synonyms[s].suggestion[0] == '-' && is_synonym(word, synonyms[s].word))

@@ -56,7 +56,7 @@ void diag_note(struct diag *diag, struct loc at, const char *format, ...)
 
 /* Gives the place `name` to all errors in diag->text, from byte `from` on, that have no place. A caller thus adds the
  * option from which a value came, after a function that does not know the option has found a fault in the value. */
-void diag_name_place_of_messages(struct diag *diag, size_t from, const char *name);
+void diag_add_place_to_errors(struct diag *diag, size_t from, const char *name);
 
 /* Returns the first message and sets *size to its bytes, without its line end. The beginning of an error is left out if
  * its place is an option ("--seq: error: ") or if it has no place ("error: "). Returns NULL, and leaves *size as it is,
@@ -75,11 +75,11 @@ const char *diag_nearest(const char *word, const char *const *candidates, size_t
 
 /* Returns what to give in place of a word that an option does not accept as its value: another option and its value,
  * "--attention fa2" for "flash". Returns NULL if none is known. */
-const char *diag_option_for_value(const char *word);
+const char *diag_option_suggested_for_word(const char *word);
 
-/* diag_synonym_count() returns the number of rows of base/synonyms.def. diag_synonym() returns the word of row i, and
- * sets *meant to what it means. */
+/* diag_synonym_count() returns the number of rows of base/synonyms.def. diag_synonym_at() returns the word of row i,
+ * and sets *meant to what it means. */
 size_t diag_synonym_count(void);
-const char *diag_synonym(size_t i, const char **meant);
+const char *diag_synonym_at(size_t i, const char **meant);
 
 #endif

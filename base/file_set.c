@@ -154,7 +154,7 @@ static enum status open_temporary_for_contents(struct file_set *s, struct file_s
                                                const struct stat *old, struct diag *diag)
 {
     catch_signals(s);
-    if (s->folder_is_new) {
+    if (s->folder_does_not_exist_yet) {
         enum status status = make_hidden_folder(s, diag);
         struct text name = {0};
         text_printf(&name, "%s/%s", s->staging_folder, strrchr(f->target_path, '/') + 1);
@@ -181,10 +181,10 @@ enum status file_set_begin(struct file_set *s, struct diag *diag)
     struct stat info;
     if (s->folder == NULL)
         return STATUS_OK;
-    s->folder_is_new = lstat(s->folder, &info) != 0;
-    if (s->folder_is_new && errno != ENOENT)
+    s->folder_does_not_exist_yet = lstat(s->folder, &info) != 0;
+    if (s->folder_does_not_exist_yet && errno != ENOENT)
         return report_cannot_make_folder(s, diag);
-    if (!s->folder_is_new && !S_ISDIR(info.st_mode) &&
+    if (!s->folder_does_not_exist_yet && !S_ISDIR(info.st_mode) &&
         (stat(s->folder, &info) != 0 || !S_ISDIR(info.st_mode)))
         return diag_error(diag, (struct loc){.name = s->folder}, STATUS_SYSTEM,
                           "exists and is not a folder; give a new name, or the name of a folder");
@@ -193,7 +193,7 @@ enum status file_set_begin(struct file_set *s, struct diag *diag)
 
 enum status file_set_check_writable(struct file_set *s, struct diag *diag)
 {
-    if (s->folder_is_new)
+    if (s->folder_does_not_exist_yet)
         return make_hidden_folder(s, diag);
     return access(s->folder, W_OK | X_OK) == 0 ? STATUS_OK
                                                : report_cannot_write_into_folder(s, diag);
@@ -207,10 +207,10 @@ static enum status find_file_to_be_replaced(const struct file_set *s, struct fil
 {
     for (;;) {
         struct stat link;
-        *exists = !s->folder_is_new && stat(f->shown_path, old) == 0;
-        if (!*exists && !s->folder_is_new && errno != ENOENT)
+        *exists = !s->folder_does_not_exist_yet && stat(f->shown_path, old) == 0;
+        if (!*exists && !s->folder_does_not_exist_yet && errno != ENOENT)
             return report_cannot_write(diag, f->shown_path);
-        if (!*exists && !s->folder_is_new && lstat(f->shown_path, &link) == 0) {
+        if (!*exists && !s->folder_does_not_exist_yet && lstat(f->shown_path, &link) == 0) {
             if (!S_ISLNK(link.st_mode))
                 continue;
             return diag_error(diag, (struct loc){.name = f->shown_path}, STATUS_SYSTEM,
@@ -275,15 +275,15 @@ enum status file_set_check_path(const char *path, struct diag *diag)
 
 /* Writes to the open file; s->write_errno holds an error until the file is closed. If no file is open, the file that
  * was added last is one that file_set_end() writes directly, and the bytes are appended to its `contents`. */
-static void write_bytes(struct file_set *s, const char *data, size_t size)
+static void write_to_last_added_file(struct file_set *s, const char *data, size_t size)
 {
     if (!s->has_open_file)
         text_append(&s->last_file->contents, data, size);
-    else if (s->write_errno == 0 && !open_file_write(s->open_fd, data, size))
+    else if (s->write_errno == 0 && !open_file_write_all_to_fd(s->open_fd, data, size))
         s->write_errno = errno;
 }
 
-static enum status close_contents(struct file_set *s, struct diag *diag)
+static enum status close_open_file_of_set(struct file_set *s, struct diag *diag)
 {
     if (!s->has_open_file)
         return STATUS_OK;
@@ -299,26 +299,27 @@ static enum status close_contents(struct file_set *s, struct diag *diag)
 
 static void write_text_to_file_of_set(struct text *out)
 {
-    write_bytes(out->sink, out->data, out->size);
+    write_to_last_added_file(out->flush_context, out->data, out->size);
     out->size = 0;
 }
 
-enum status file_set_open(struct file_set *s, const char *path, struct text *out, struct diag *diag)
+enum status file_set_open_file(struct file_set *s, const char *path, struct text *out,
+                               struct diag *diag)
 {
     enum status status = add_and_open_file(s, path, diag);
     if (status == STATUS_OK)
-        *out = (struct text){.flush = write_text_to_file_of_set, .sink = s};
+        *out = (struct text){.flush = write_text_to_file_of_set, .flush_context = s};
     return status;
 }
 
-enum status file_set_close(struct file_set *s, struct text *out, struct diag *diag)
+enum status file_set_close_file(struct file_set *s, struct text *out, struct diag *diag)
 {
-    write_bytes(s, out->data, out->size);
+    write_to_last_added_file(s, out->data, out->size);
     text_release(out);
-    return close_contents(s, diag);
+    return close_open_file_of_set(s, diag);
 }
 
-void file_set_remove(struct file_set *s, const char *path)
+void file_set_delete_file_at_end(struct file_set *s, const char *path)
 {
     add_file(s, path)->is_to_delete = true;
 }
@@ -329,8 +330,8 @@ enum status file_set_add(struct file_set *s, const char *path, const char *data,
     enum status status = add_and_open_file(s, path, diag);
     if (status != STATUS_OK)
         return status;
-    write_bytes(s, data, size);
-    return close_contents(s, diag);
+    write_to_last_added_file(s, data, size);
+    return close_open_file_of_set(s, diag);
 }
 
 /* ---- all at once ---- */
@@ -340,14 +341,15 @@ static enum status write_directly(const struct file_set_file *f, struct diag *di
     const struct text *kept = &f->contents;
     if (strcmp(f->shown_path, "-") == 0) {
         /* what the program has printed before comes first */
-        if (fflush(stdout) != 0 || !open_file_write(STDOUT_FILENO, kept->data, kept->size))
+        if (fflush(stdout) != 0 ||
+            !open_file_write_all_to_fd(STDOUT_FILENO, kept->data, kept->size))
             return report_cannot_write(diag, "standard output");
         return STATUS_OK;
     }
     int file = open(f->shown_path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     if (file < 0)
         return report_cannot_write(diag, f->shown_path);
-    enum status status = open_file_write(file, kept->data, kept->size)
+    enum status status = open_file_write_all_to_fd(file, kept->data, kept->size)
                              ? STATUS_OK
                              : report_cannot_write(diag, f->shown_path);
     if (close(file) != 0 && status == STATUS_OK)
@@ -445,9 +447,9 @@ enum status file_set_end(struct file_set *s, struct diag *diag)
         if (f->target_path == NULL && !f->is_to_delete)
             status = write_directly(f, diag);
     if (status == STATUS_OK)
-        status = s->folder_is_new    ? rename_folder(s, diag)
-                 : s->folder != NULL ? rename_into_folder(s, diag)
-                                     : rename_files(s, diag);
+        status = s->folder_does_not_exist_yet ? rename_folder(s, diag)
+                 : s->folder != NULL          ? rename_into_folder(s, diag)
+                                              : rename_files(s, diag);
     return status;
 }
 
@@ -479,8 +481,8 @@ void file_set_release(struct file_set *s)
     *s = (struct file_set){0};
 }
 
-enum status file_set_write_all(const struct file_set_contents *file, size_t count,
-                               struct diag *diag)
+enum status file_set_write_files(const struct file_set_path_and_data *file, size_t count,
+                                 struct diag *diag)
 {
     struct file_set files = {0};
     enum status status = file_set_begin(&files, diag);
@@ -492,7 +494,8 @@ enum status file_set_write_all(const struct file_set_contents *file, size_t coun
     return status;
 }
 
-enum status file_set_write(const char *path, const char *data, size_t size, struct diag *diag)
+enum status file_set_write_single_file(const char *path, const char *data, size_t size,
+                                       struct diag *diag)
 {
-    return file_set_write_all(&(struct file_set_contents){path, data, size}, 1, diag);
+    return file_set_write_files(&(struct file_set_path_and_data){path, data, size}, 1, diag);
 }

@@ -3,9 +3,9 @@
  *     struct file_set files = {.folder = "out"};
  *     status = file_set_begin(&files, diag);
  *     status = file_set_add(&files, "names", data, size, diag); // as often as needed
- *     status = file_set_open(&files, "ops.csv", &out, diag);    // or piece by piece
+ *     status = file_set_open_file(&files, "ops.csv", &out, diag);    // or piece by piece
  *     ... text_append(&out, ...), text_flush_to_file_if_long(&out) ...
- *     status = file_set_close(&files, &out, diag);
+ *     status = file_set_close_file(&files, &out, diag);
  *     status = file_set_end(&files, diag);
  *     file_set_release(&files);
  *
@@ -30,7 +30,7 @@ struct file_set {
     const char *folder; /* set by the caller: paths are names in it; NULL: paths as they stand */
 
     struct file_set_file *first_file, *last_file; /* in the order in which they were added */
-    bool folder_is_new;                           /* the folder is not there yet */
+    bool folder_does_not_exist_yet;               /* the folder is not there yet */
     char *staging_folder; /* temporary folder that is renamed to `folder`; NULL: not made yet */
     /* path of the hidden file that is locked while the folder's files are renamed; NULL: it is not locked */
     char *lock_path;
@@ -55,17 +55,17 @@ enum status file_set_add(struct file_set *files, const char *path, const char *d
 
 /* Adds a file that file_set_end() deletes, if it exists, before it renames the others: a file about results that the
  * files of the set replace. Add at least one other file after it. */
-void file_set_remove(struct file_set *files, const char *path);
+void file_set_delete_file_at_end(struct file_set *files, const char *path);
 
 /* Opens a file that is written while its text is made. text_flush_to_file_if_long(out) writes and empties the text
- * whenever it is long (base/text.h). file_set_close() writes the rest, reports failures, and releases *out. To abandon
- * the file, call text_release(out) in its place. Only one file can be open at a time. */
-enum status file_set_open(struct file_set *files, const char *path, struct text *out,
-                          struct diag *diag);
-enum status file_set_close(struct file_set *files, struct text *out, struct diag *diag);
+ * whenever it is long (base/text.h). file_set_close_file() writes the rest, reports failures, and releases *out. To
+ * abandon the file, call text_release(out) in its place. Only one file can be open at a time. */
+enum status file_set_open_file(struct file_set *files, const char *path, struct text *out,
+                               struct diag *diag);
+enum status file_set_close_file(struct file_set *files, struct text *out, struct diag *diag);
 
 /* Makes the files of the set appear: writes to standard output, devices and pipes, deletes the files of
- * file_set_remove(), and renames all other files to their final names. */
+ * file_set_delete_file_at_end(), and renames all other files to their final names. */
 enum status file_set_end(struct file_set *files, struct diag *diag);
 
 /* True if a file with that path was added, or is to be deleted by the set. */
@@ -74,18 +74,19 @@ bool file_set_has(const struct file_set *files, const char *path);
 /* Frees the set. If file_set_end() was not called or failed, the hidden files that it did not rename are removed. */
 void file_set_release(struct file_set *files);
 
-struct file_set_contents {
+struct file_set_path_and_data {
     const char *path, *data;
     size_t size;
 };
-/* Checks, before long work, that file_set_write() could write to a path now. Standard output ("-"), a device or a pipe
- * is not checked. */
+/* Checks, before long work, that file_set_write_single_file() could write to a path now. Standard output ("-"), a
+ * device or a pipe is not checked. */
 enum status file_set_check_path(const char *path, struct diag *diag);
 
-/* file_set_write() writes one file, file_set_write_all() several. No file is replaced before the
+/* file_set_write_single_file() writes one file, file_set_write_files() several. No file is replaced before the
  * new contents of all of them are on the disk, so a full disk leaves all files as they were. */
-enum status file_set_write(const char *path, const char *data, size_t size, struct diag *diag);
-enum status file_set_write_all(const struct file_set_contents *file, size_t count,
-                               struct diag *diag);
+enum status file_set_write_single_file(const char *path, const char *data, size_t size,
+                                       struct diag *diag);
+enum status file_set_write_files(const struct file_set_path_and_data *file, size_t count,
+                                 struct diag *diag);
 
 #endif

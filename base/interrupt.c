@@ -42,12 +42,12 @@ void interrupt_restore_signal(int number)
         caught_signal = number;
 }
 
-int interrupt_signal(void)
+int interrupt_caught_signal(void)
 {
     return caught_signal;
 }
 
-const char *interrupt_signal_name(void)
+const char *interrupt_describe_signal(void)
 {
     return caught_signal == SIGINT ? "an interrupt" : "a request to end";
 }

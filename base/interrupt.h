@@ -21,9 +21,9 @@ void interrupt_release(const struct interrupt *interrupt);
 int interrupt_clear_signal(void);
 void interrupt_restore_signal(int number);
 
-/* interrupt_signal() returns the last signal that came (0: none did), interrupt_signal_name() its name for messages:
- * "an interrupt" or "a request to end". */
-int interrupt_signal(void);
-const char *interrupt_signal_name(void);
+/* interrupt_caught_signal() returns the last signal that came (0: none did), interrupt_describe_signal() its name for
+ * messages: "an interrupt" or "a request to end". */
+int interrupt_caught_signal(void);
+const char *interrupt_describe_signal(void);
 
 #endif

@@ -48,14 +48,14 @@ static const char *unescape(struct json *json, const char *text, size_t size)
     return out;
 }
 
-struct json_member {
+struct json_member_at {
     const struct json_value *value;
 };
 
 static int compare_keys(const void *left, const void *right)
 {
-    const struct json_value *a = ((const struct json_member *)left)->value;
-    const struct json_value *b = ((const struct json_member *)right)->value;
+    const struct json_value *a = ((const struct json_member_at *)left)->value;
+    const struct json_value *b = ((const struct json_member_at *)right)->value;
     const int order = strcmp(a->key, b->key);
     return order != 0 ? order : (a > b) - (a < b);
 }
@@ -64,7 +64,7 @@ static int compare_keys(const void *left, const void *right)
 static enum status check_keys(const struct builder *b, const struct json_value *object)
 {
     const struct json_value *twice = NULL;
-    struct json_member *member = heap_alloc(object->size, sizeof *member);
+    struct json_member_at *member = heap_alloc(object->size, sizeof *member);
     for (size_t i = 0; i < object->size; i++)
         member[i].value = &object->content.children[i];
     qsort(member, object->size, sizeof *member, compare_keys);
@@ -132,7 +132,7 @@ static enum status parse_from_line(struct json *json, const char *name, uint32_t
     struct builder b = {.json = json, .diag = diag};
     struct json_value *root = arena_alloc(&json->arena, sizeof *root);
     enum json_token token;
-    json_pull_init(&b.pull, JSON_STRICT, name, data, size);
+    json_pull_init(&b.pull, JSON_UTF8_WITHOUT_NAN, name, data, size);
     b.pull.line = line;
     enum status status = json_pull_next(&b.pull, &token, diag);
     if (status == STATUS_OK)
@@ -146,8 +146,8 @@ static enum status parse_from_line(struct json *json, const char *name, uint32_t
     return status;
 }
 
-enum status json_parse_within(struct json *json, size_t limit, const char *name, const char *data,
-                              size_t size, struct diag *diag)
+enum status json_parse_with_byte_limit(struct json *json, size_t limit, const char *name,
+                                       const char *data, size_t size, struct diag *diag)
 {
     *json = (struct json){.name = name};
     if (size > limit)
@@ -164,7 +164,7 @@ enum status json_parse(struct json *json, const char *name, const char *data, si
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                           "%zu bytes are too many: a configuration has at most %d MiB", size,
                           SIZE_LIMIT >> 20);
-    return json_parse_within(json, SIZE_LIMIT, name, data, size, diag);
+    return json_parse_with_byte_limit(json, SIZE_LIMIT, name, data, size, diag);
 }
 
 enum status json_read_lines(const char *name, const char *data, size_t size,
@@ -231,7 +231,7 @@ static const char *path_of_key(struct json_node object, const char *key)
                         key);
 }
 
-struct json_node json_find(struct json_node object, const char *key)
+struct json_node json_find_member(struct json_node object, const char *key)
 {
     const char *path = path_of_key(object, key);
     for (size_t i = 0; i < json_member_count(object); i++)
@@ -240,7 +240,7 @@ struct json_node json_find(struct json_node object, const char *key)
     return (struct json_node){.document = object.document, .path = path, .line = object.line};
 }
 
-struct json_node json_element(struct json_node array, size_t i)
+struct json_node json_element_at(struct json_node array, size_t i)
 {
     const char *path = arena_printf(&array.document->arena, "%s[%zu]", array.path, i);
     if (i < json_element_count(array))
@@ -253,7 +253,7 @@ size_t json_element_count(struct json_node array)
     return json_is_array(array) ? array.value->size : 0;
 }
 
-struct json_node json_member(struct json_node object, size_t i, const char **key)
+struct json_node json_member_at(struct json_node object, size_t i, const char **key)
 {
     assert(i < json_member_count(object));
     const struct json_value *value = &object.value->content.children[i];
@@ -332,38 +332,38 @@ static enum status report_type_error(struct json_node node, const char *wanted, 
 enum status json_get_object(struct json_node object, const char *key, struct json_node *out,
                             struct diag *diag)
 {
-    *out = json_find(object, key);
+    *out = json_find_member(object, key);
     return json_is_object(*out) ? STATUS_OK : report_type_error(*out, "an object", diag);
 }
 
 enum status json_get_array(struct json_node object, const char *key, struct json_node *out,
                            struct diag *diag)
 {
-    *out = json_find(object, key);
+    *out = json_find_member(object, key);
     return json_is_array(*out) ? STATUS_OK : report_type_error(*out, "an array", diag);
 }
 
 enum status json_get_string(struct json_node object, const char *key, const char **out,
                             struct diag *diag)
 {
-    return json_as_string(json_find(object, key), out, diag);
+    return json_as_string(json_find_member(object, key), out, diag);
 }
 
 enum status json_get_i64(struct json_node object, const char *key, int64_t low, int64_t high,
                          int64_t *out, struct diag *diag)
 {
-    return json_as_i64(json_find(object, key), low, high, out, diag);
+    return json_as_i64(json_find_member(object, key), low, high, out, diag);
 }
 
 enum status json_get_double(struct json_node object, const char *key, double low, double high,
                             double *out, struct diag *diag)
 {
-    return json_as_double(json_find(object, key), low, high, out, diag);
+    return json_as_double(json_find_member(object, key), low, high, out, diag);
 }
 
 enum status json_get_bool(struct json_node object, const char *key, bool *out, struct diag *diag)
 {
-    return json_as_bool(json_find(object, key), out, diag);
+    return json_as_bool(json_find_member(object, key), out, diag);
 }
 
 enum status json_as_bool(struct json_node node, bool *out, struct diag *diag)
@@ -447,7 +447,7 @@ enum status json_reject_unknown_keys(struct json_node object, const char *const 
         return report_type_error(object, "an object", diag);
     for (size_t m = 0; m < json_member_count(object); m++) {
         const char *key;
-        struct json_node node = json_member(object, m, &key);
+        struct json_node node = json_member_at(object, m, &key);
         size_t i = 0;
         while (i < count && strcmp(known[i], key) != 0)
             i++;

@@ -38,11 +38,11 @@ enum status json_parse(struct json *json, const char *name, const char *data, si
                        struct diag *diag);
 /* Does what json_parse() does, for a text of at most `limit` bytes in place of 16 MiB. Each value takes 40 bytes of
  * memory. */
-enum status json_parse_within(struct json *json, size_t limit, const char *name, const char *data,
-                              size_t size, struct diag *diag);
+enum status json_parse_with_byte_limit(struct json *json, size_t limit, const char *name,
+                                       const char *data, size_t size, struct diag *diag);
 /* Parses each line of data[0..size) that is not blank as a document of its own (JSON Lines), and calls read() with its
- * value, which read() must not keep. Messages name the line. Ends at the first fault of a line or of read(), and returns
- * its status. */
+ * value, which read() must not keep. Messages name the line. Ends at the first fault of a line or of read(), and
+ * returns its status. */
 enum status json_read_lines(const char *name, const char *data, size_t size,
                             enum status (*read)(struct json_node value, void *context,
                                                 struct diag *diag),
@@ -57,14 +57,14 @@ enum status json_error(struct json_node node, struct diag *diag, const char *for
     __attribute__((format(printf, 3, 4)));
 
 /* Returns the member `key` of an object. If there is none, or if it is null, the node has `value` NULL. */
-struct json_node json_find(struct json_node object, const char *key);
-/* json_element() returns the i-th element of an array; if there is none, or if it is null, the node has `value` NULL.
- * json_element_count() returns the number of elements; 0 for a node that is no array. */
-struct json_node json_element(struct json_node array, size_t i);
+struct json_node json_find_member(struct json_node object, const char *key);
+/* json_element_at() returns the i-th element of an array; if there is none, or if it is null, the node has `value`
+ * NULL. json_element_count() returns the number of elements; 0 for a node that is no array. */
+struct json_node json_element_at(struct json_node array, size_t i);
 size_t json_element_count(struct json_node array);
 /* Returns the i-th member of an object, in file order, and sets *key to its key. json_member_count() returns the number
  * of members; 0 for a node that is no object. */
-struct json_node json_member(struct json_node object, size_t i, const char **key);
+struct json_node json_member_at(struct json_node object, size_t i, const char **key);
 size_t json_member_count(struct json_node object);
 
 bool json_is_object(struct json_node node);

@@ -13,7 +13,7 @@ void json_pull_init(struct json_pull *pull, enum json_dialect dialect, const cha
 {
     *pull =
         (struct json_pull){.name = name, .dialect = dialect, .line = 1, .is_at_level_start = true};
-    pull->position = pull->line_start = size > 0 ? data : "";
+    pull->position = pull->line_first_char = size > 0 ? data : "";
     pull->end = pull->position + size;
 }
 
@@ -31,8 +31,9 @@ static enum status report_fault_at(const struct json_pull *pull, const char *at,
 static enum status report_fault_at(const struct json_pull *pull, const char *at, struct diag *diag,
                                    const char *format, ...)
 {
-    struct loc loc = {
-        .name = pull->name, .line = pull->line, .column = (uint32_t)(at - pull->line_start) + 1};
+    struct loc loc = {.name = pull->name,
+                      .line = pull->line,
+                      .column = (uint32_t)(at - pull->line_first_char) + 1};
     va_list args;
     va_start(args, format);
     diag_verror(diag, loc, STATUS_BAD_INPUT, format, args);
@@ -72,7 +73,7 @@ static bool accept_char(struct json_pull *pull, char c)
 static void begin_next_line(struct json_pull *pull)
 {
     pull->line++;
-    pull->line_start = pull->position + 1;
+    pull->line_first_char = pull->position + 1;
 }
 
 static enum status skip_comment(struct json_pull *pull, struct diag *diag)
@@ -149,7 +150,7 @@ static enum status read_escape(struct json_pull *pull, struct diag *diag)
             pull, from, diag,
             "unknown escape in a string: \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX are known");
     /* The program's strings are C strings: what follows a NUL would be lost in silence. */
-    if (code == 0 && pull->dialect == JSON_STRICT)
+    if (code == 0 && pull->dialect == JSON_UTF8_WITHOUT_NAN)
         return report_fault_at(pull, from, diag, "a string must not hold \\u0000");
     pull->position += 6;
     return STATUS_OK;
@@ -174,7 +175,7 @@ static enum status read_string(struct json_pull *pull, struct diag *diag)
                 return STATUS_BAD_INPUT;
             continue;
         }
-        if (c >= 0x80 && pull->dialect == JSON_STRICT)
+        if (c >= 0x80 && pull->dialect == JSON_UTF8_WITHOUT_NAN)
             size = utf8_char_size(pull->position, (size_t)(pull->end - pull->position));
         if (size == 0)
             return report_fault_at(pull, pull->position, diag,
@@ -196,9 +197,12 @@ static enum status read_word(struct json_pull *pull, enum json_token *token, str
         enum json_dialect dialect;
         enum json_token token;
     } words[] = {
-        {"true", JSON_STRICT, JSON_LITERAL},      {"false", JSON_STRICT, JSON_LITERAL},
-        {"null", JSON_STRICT, JSON_LITERAL},      {"NaN", JSON_PROFILER, JSON_NUMBER},
-        {"Infinity", JSON_PROFILER, JSON_NUMBER}, {"-Infinity", JSON_PROFILER, JSON_NUMBER},
+        {"true", JSON_UTF8_WITHOUT_NAN, JSON_LITERAL},
+        {"false", JSON_UTF8_WITHOUT_NAN, JSON_LITERAL},
+        {"null", JSON_UTF8_WITHOUT_NAN, JSON_LITERAL},
+        {"NaN", JSON_PROFILER, JSON_NUMBER},
+        {"Infinity", JSON_PROFILER, JSON_NUMBER},
+        {"-Infinity", JSON_PROFILER, JSON_NUMBER},
     };
     while ((peek_char(pull) >= 'a' && peek_char(pull) <= 'z') ||
            (peek_char(pull) >= 'A' && peek_char(pull) <= 'Z'))
@@ -208,7 +212,7 @@ static enum status read_word(struct json_pull *pull, enum json_token *token, str
         return report_expected(pull, "a value", diag);
     for (size_t i = 0; i < ARRAY_LEN(words); i++) {
         *token = words[i].token;
-        if (words[i].dialect <= pull->dialect && json_pull_is(pull, words[i].text))
+        if (words[i].dialect <= pull->dialect && json_pull_text_equals(pull, words[i].text))
             return STATUS_OK;
     }
     return report_fault_at(pull, pull->text, diag, "'%.*s' is no JSON value",
@@ -271,7 +275,7 @@ static void close_level(struct json_pull *pull)
 static void begin_token(struct json_pull *pull)
 {
     pull->token_line = pull->line;
-    pull->token_column = (uint32_t)(pull->position - pull->line_start) + 1;
+    pull->token_column = (uint32_t)(pull->position - pull->line_first_char) + 1;
     pull->text = pull->position;
     pull->has_escapes = false;
 }
@@ -357,7 +361,7 @@ enum status json_pull_skip(struct json_pull *pull, enum json_token token, struct
 
 /* ---- texts ---- */
 
-bool json_pull_is(const struct json_pull *pull, const char *text)
+bool json_pull_text_equals(const struct json_pull *pull, const char *text)
 {
     return strlen(text) == pull->size && memcmp(text, pull->text, pull->size) == 0;
 }

@@ -16,8 +16,8 @@
 enum { JSON_DEPTH_LIMIT = 64 };
 
 enum json_dialect {
-    JSON_STRICT,   /* strings are UTF-8 and hold no NUL */
-    JSON_PROFILER, /* strings hold any bytes; NaN, Infinity and -Infinity are numbers */
+    JSON_UTF8_WITHOUT_NAN, /* strings are UTF-8 and hold no NUL */
+    JSON_PROFILER,         /* strings hold any bytes; NaN, Infinity and -Infinity are numbers */
     JSON_DIALECT_COUNT
 };
 
@@ -37,7 +37,7 @@ enum json_token {
 struct json_pull {
     const char *name; /* names the text in messages; borrowed, like the text */
     enum json_dialect dialect;
-    const char *position, *end, *line_start;
+    const char *position, *end, *line_first_char;
     uint32_t line;
     unsigned depth;
     bool is_object_at_level[JSON_DEPTH_LIMIT];
@@ -64,7 +64,7 @@ enum status json_pull_skip(struct json_pull *pull, enum json_token token, struct
 struct loc json_pull_loc(const struct json_pull *pull);
 
 /* True if the last KEY, STRING, NUMBER or LITERAL is written exactly as `text` is. Its escapes are not decoded. */
-bool json_pull_is(const struct json_pull *pull, const char *text);
+bool json_pull_text_equals(const struct json_pull *pull, const char *text);
 
 /* Reads the last NUMBER; false for NaN and for numbers outside the range of double. */
 bool json_pull_double(const struct json_pull *pull, double *value);

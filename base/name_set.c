@@ -10,8 +10,8 @@ int name_set_find(const char *const *names, int count, const char *word, size_t 
     return -1;
 }
 
-void name_set_put(struct text *out, uint32_t set, const char *const *names, int count,
-                  const char *between)
+void name_set_append_to_text(struct text *out, uint32_t set, const char *const *names, int count,
+                             const char *between)
 {
     const char *before = "";
     for (int i = 0; i < count; i++) {

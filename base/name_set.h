@@ -11,8 +11,8 @@
 int name_set_find(const char *const *names, int count, const char *word, size_t size);
 
 /* Appends the names of a set, in the order of the table, with `between` between them. */
-void name_set_put(struct text *out, uint32_t set, const char *const *names, int count,
-                  const char *between);
+void name_set_append_to_text(struct text *out, uint32_t set, const char *const *names, int count,
+                             const char *between);
 
 /* Sets *set to the names in a list that is separated by commas. Returns NULL if all words of the list are names of the
  * table. Otherwise returns the first word that is not, sets *size to its length, and leaves in *set the names before

@@ -5,7 +5,7 @@
 #include <limits.h>
 #include <unistd.h>
 
-bool open_file_write(int file, const void *data, size_t size)
+bool open_file_write_all_to_fd(int file, const void *data, size_t size)
 {
     for (const char *at = data; size > 0;) {
         ssize_t put = write(file, at, size < SSIZE_MAX ? size : SSIZE_MAX);
@@ -19,7 +19,7 @@ bool open_file_write(int file, const void *data, size_t size)
     return true;
 }
 
-bool open_file_read(int file, struct text *text)
+bool open_file_read_all_from_fd(int file, struct text *text)
 {
     char piece[1 << 14];
     for (;;) {
@@ -32,7 +32,7 @@ bool open_file_read(int file, struct text *text)
     }
 }
 
-bool open_file_lock(int file)
+bool open_file_try_lock_of_fd(int file)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     return fcntl(file, F_SETLK, &whole) == 0 || (errno != EACCES && errno != EAGAIN);

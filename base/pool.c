@@ -68,8 +68,8 @@ static _Noreturn void run_worker(struct pool *pool, int from, int to, pid_t pare
         answer.size = 0;
         pool->function(pool->context, job, &answer);
         uint64_t size = answer.size;
-        if (!open_file_write(to, &size, sizeof size) ||
-            !open_file_write(to, answer.data, answer.size))
+        if (!open_file_write_all_to_fd(to, &size, sizeof size) ||
+            !open_file_write_all_to_fd(to, answer.data, answer.size))
             _exit(2);
     }
     _exit(0);
@@ -165,12 +165,12 @@ enum status pool_submit_job(struct pool *pool, uint64_t job, struct diag *diag)
     while (worker->is_busy)
         worker++;
     /* a worker that died while it was idle had no job, so it is replaced without a report */
-    if (!open_file_write(worker->to_fd, &job, sizeof job)) {
+    if (!open_file_write_all_to_fd(worker->to_fd, &job, sizeof job)) {
         collect_exit_of_worker(worker, NULL);
         enum status status = start_worker(pool, worker, diag);
         if (status != STATUS_OK)
             return status;
-        if (!open_file_write(worker->to_fd, &job, sizeof job))
+        if (!open_file_write_all_to_fd(worker->to_fd, &job, sizeof job))
             return diag_error(diag, nowhere, STATUS_SYSTEM,
                               "cannot send a job to a worker process: %s", strerror(errno));
     }

@@ -18,9 +18,9 @@ void process_end_with_parent(pid_t parent)
 int process_create_memory_file(int lowest)
 {
     int made = memfd_create("longhaul", MFD_CLOEXEC);
-    int file = made < 0 ? -1 : fcntl(made, F_DUPFD_CLOEXEC, lowest), error = errno;
+    int memory_file_fd = made < 0 ? -1 : fcntl(made, F_DUPFD_CLOEXEC, lowest), error = errno;
     if (made >= 0)
         close(made);
     errno = error;
-    return file;
+    return memory_file_fd;
 }

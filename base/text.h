@@ -16,7 +16,7 @@ struct text {
     size_t size, capacity;
     /* writes the text to the file that `sink` stands for, and empties the text; NULL: all of it stays in memory */
     void (*flush)(struct text *text);
-    void *sink; /* for `flush` */
+    void *flush_context; /* for `flush` */
 };
 
 void text_release(struct text *text);
@@ -26,16 +26,16 @@ void text_release(struct text *text);
  * unpacked, are refused. */
 enum status text_read(struct text *text, const char *path, struct diag *diag);
 /* Does what text_read() does, with `limit` bytes in place of 4 GiB; `limit` must be from 1 MiB to 4 GiB. */
-enum status text_read_within(struct text *text, const char *path, uint64_t limit,
-                             struct diag *diag);
-/* Until the next call of this function, text_read() and text_read_within() add the size and the bytes of each file, as
- * unpacked, to *digest (base/digest.h). digest NULL: they add them to no digest any more. */
+enum status text_read_with_byte_limit(struct text *text, const char *path, uint64_t limit,
+                                      struct diag *diag);
+/* Until the next call of this function, text_read() and text_read_with_byte_limit() add the size and the bytes of each
+ * file, as unpacked, to *digest (base/digest.h). digest NULL: they add them to no digest any more. */
 void text_set_read_digest(uint64_t *digest);
 /* The most bytes of a file that describes a model, a cluster or the start of a training. */
 #define TEXT_CONFIGURATION_BYTES_MAX (UINT64_C(16) << 20)
 
-/* If the text belongs to a file (file_set_open() in base/file_set.h) and is 256 KiB or longer, writes the text to the
- * file and empties it. No pointer into the text may be in use. */
+/* If the text belongs to a file (file_set_open_file() in base/file_set.h) and is 256 KiB or longer, writes the text to
+ * the file and empties it. No pointer into the text may be in use. */
 void text_flush_to_file_if_long(struct text *text);
 
 /* Makes room for `size` more bytes and the NUL. */
@@ -56,7 +56,7 @@ void text_put_double(struct text *text, double value);
 struct cursor {
     const char *name;
     const char *at, *end;
-    const char *line_start;
+    const char *line_first_char;
     uint32_t line;
 };
 

@@ -64,7 +64,8 @@ void text_set_read_digest(uint64_t *digest)
     watched = digest;
 }
 
-enum status text_read_within(struct text *text, const char *path, uint64_t limit, struct diag *diag)
+enum status text_read_with_byte_limit(struct text *text, const char *path, uint64_t limit,
+                                      struct diag *diag)
 {
     bool standard = strcmp(path, "-") == 0;
     struct loc at = {.name = standard ? "standard input" : path};
@@ -100,5 +101,5 @@ out:
 
 enum status text_read(struct text *text, const char *path, struct diag *diag)
 {
-    return text_read_within(text, path, FILE_LIMIT, diag);
+    return text_read_with_byte_limit(text, path, FILE_LIMIT, diag);
 }

@@ -69,13 +69,13 @@ static void prepare_direct_calls(struct direct_calls *d, const struct ir *ir,
         scratch = needs > scratch ? needs : scratch;
         *call = (struct call){.work = ir_work(ir, op),
                               .op = op,
-                              .reads_softmax = assignment->reads_softmax[op],
+                              .reads_softmax = assignment->reads_softmax_by_op[op],
                               .model = {1e-5, 5e5},
                               .adamw = {1e-3, 0.9, 0.95, 1e-8, 0, 1, 1},
                               .read_count = ir->op.read_count[op],
                               .write_count = ir->op.write_count[op]};
         for (uint32_t k = 0; k < (uint32_t)call->read_count + call->write_count; k++) {
-            struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
+            struct view view = ir_view_of_operand(ir, ir->operand[ir->op.operand_begin[op] + k]);
             uint8_t dtype = ir->buffer.dtype[view.buffer.i];
             uint64_t at = ir->buffer.offset[view.buffer.i] + view.begin * dtype_bytes(dtype);
             struct operand operand = {d->arena + at, view.count, dtype};

@@ -45,7 +45,7 @@ static enum status resolve_row(size_t row, struct setup *setup, struct choices *
         status = setup_load_cluster(setup, "dgx-a100", 0, rows[row].ranks, diag);
     if (status != STATUS_OK)
         return status;
-    setup_open_request(setup);
+    setup_leave_request_open(setup);
     request->strategy = rows[row].strategy;
     request->weights = rows[row].weights;
     request->activations = rows[row].activations;

@@ -49,14 +49,14 @@ static double processor_s(void)
 /* A schedule that is being built. All its ops use the same two buffers, one on the device and one in pinned memory. */
 struct builder {
     struct ir ir;
-    uint8_t compute_stream, comm_stream, weights_stream, h2d_stream, d2h_stream;
+    uint8_t compute_stream, tensor_comm_stream, weights_stream, h2d_stream, d2h_stream;
     uint16_t sp_group, dp_group;
     buffer_id device_buffer, pinned_buffer;
 };
 
 static uint16_t add_axis_group(struct ir *ir, uint8_t axis)
 {
-    struct axis_set set = {.axis = axis};
+    struct axis_coordinate_set set = {.axis = axis};
     return ir_add_group(ir, ir->mesh.axis[axis].name, &set, 1);
 }
 
@@ -72,7 +72,7 @@ static void builder_init(struct builder *b, uint32_t dp, uint32_t sp)
     b->dp_group = add_axis_group(ir, 0);
     b->sp_group = add_axis_group(ir, 1);
     b->compute_stream = ir_add_stream(ir, "compute", STREAM_COMPUTE);
-    b->comm_stream = ir_add_stream(ir, "comm.sp", STREAM_COMM);
+    b->tensor_comm_stream = ir_add_stream(ir, "comm.sp", STREAM_COMM);
     b->weights_stream = ir_add_stream(ir, "comm.dp", STREAM_COMM);
     b->h2d_stream = ir_add_stream(ir, "h2d", STREAM_H2D);
     b->d2h_stream = ir_add_stream(ir, "d2h", STREAM_D2H);
@@ -140,11 +140,11 @@ static void build_ulysses(struct builder *b, uint32_t layers)
             add_kernel(b, 200 + 10 * i, IR_NONE);
         uint32_t q = IR_NONE;
         for (int i = 0; i < 3; i++)
-            q = add_collective(b, WORK_ALL_TO_ALL, b->sp_group, b->comm_stream, 32 << 20,
+            q = add_collective(b, WORK_ALL_TO_ALL, b->sp_group, b->tensor_comm_stream, 32 << 20,
                                b->ir.op.count - 1);
         add_kernel(b, 5000, q);
-        uint32_t o = add_collective(b, WORK_ALL_TO_ALL, b->sp_group, b->comm_stream, 32 << 20,
-                                    b->ir.op.count - 1);
+        uint32_t o = add_collective(b, WORK_ALL_TO_ALL, b->sp_group, b->tensor_comm_stream,
+                                    32 << 20, b->ir.op.count - 1);
         for (int i = 0; i < 9; i++)
             add_kernel(b, 300 + 10 * i, i == 0 ? o : IR_NONE);
         gathered = next;
@@ -164,7 +164,7 @@ static void build_ring(struct builder *b, uint32_t layers, uint32_t sp)
             struct work work = {.kind = WORK_SHIFT,
                                 .p2p = {.group = b->sp_group, .by = 1, .bytes = 16 << 20}};
             if (j + 1 < sp)
-                shifted = add_op(b, work, b->comm_stream, b->ir.op.count - 1, IR_NONE);
+                shifted = add_op(b, work, b->tensor_comm_stream, b->ir.op.count - 1, IR_NONE);
             add_kernel(b, 700, before);
             add_kernel(b, 30, IR_NONE);
         }
@@ -183,7 +183,7 @@ static void build_fpdt(struct builder *b, uint32_t layers, uint32_t chunks)
                 add_kernel(b, 100 + 10 * k, IR_NONE);
             uint32_t q = IR_NONE;
             for (int k = 0; k < 3; k++)
-                q = add_collective(b, WORK_ALL_TO_ALL, b->sp_group, b->comm_stream, 16 << 20,
+                q = add_collective(b, WORK_ALL_TO_ALL, b->sp_group, b->tensor_comm_stream, 16 << 20,
                                    b->ir.op.count - 1);
             add_copy(b, WORK_D2H, 8 << 20, q);
             for (uint32_t j = 0; j <= i; j++) {
@@ -191,8 +191,8 @@ static void build_fpdt(struct builder *b, uint32_t layers, uint32_t chunks)
                 add_kernel(b, 900, fetched);
                 add_kernel(b, 30, IR_NONE);
             }
-            uint32_t o = add_collective(b, WORK_ALL_TO_ALL, b->sp_group, b->comm_stream, 8 << 20,
-                                        b->ir.op.count - 1);
+            uint32_t o = add_collective(b, WORK_ALL_TO_ALL, b->sp_group, b->tensor_comm_stream,
+                                        8 << 20, b->ir.op.count - 1);
             add_kernel(b, 400, o);
         }
 }
@@ -209,13 +209,13 @@ static struct cluster make_dgx_h100(uint32_t ranks)
     c.gpus_per_node = 8;
     c.gpus = 8 * c.nodes;
     c.domain_nodes = 1;
-    c.fabric = (struct fabric){.bytes_per_s = 450e9, .efficiency = 0.8, .latency_s = 4e-6};
+    c.fabric = (struct fabric){.bytes_per_s = 450e9, .ring_efficiency = 0.8, .latency_s = 4e-6};
     c.fabric.all_to_all_efficiency = 0.7;
     c.fabric.peer_bytes_per_s = c.fabric.all_to_all_peer_bytes_per_s = 150e9;
-    c.pcie = (struct pcie){.nominal_bytes_per_s = 64e9, .uplink_bytes_per_s = 60e9};
+    c.pcie = (struct pcie){.nominal_bytes_per_s = 64e9, .pcie_switch_uplink_bytes_per_s = 60e9};
     c.pcie.h2d_bytes_per_s = c.pcie.d2h_bytes_per_s = 55e9;
     c.pcie.latency_s = 8e-6;
-    c.pcie.switch_count = 4;
+    c.pcie.pcie_switches_per_node = 4;
     c.nic = (struct nic){.count = 8, .bytes_per_s = 50e9, .efficiency = 0.9, .gpudirect = true};
     c.nic.peer_bytes_per_s = 40e9;
     c.nic.latency_s = 2e-6;
@@ -255,7 +255,8 @@ static void start_flows_that_are_due(void *context, int64_t tag)
     for (; r->next_start < r->start_count && r->starts[r->next_start].start_s <= engine_now_s();
          r->next_start++) {
         uint32_t t = r->starts[r->next_start].transfer;
-        for (uint32_t i = r->fold->flow_begin[t]; i < r->fold->flow_begin[t + 1]; i++) {
+        for (uint32_t i = r->fold->flow_begin_by_transfer[t];
+             i < r->fold->flow_begin_by_transfer[t + 1]; i++) {
             const uint32_t *begin = &r->fold->link_begin[r->fold->flow[i]];
             engine_start_flow(r->fold->link + begin[0], begin[1] - begin[0],
                               r->traffic->flows.bytes[r->fold->flow[i]], 1);
@@ -284,12 +285,12 @@ static void collect_flow_starts(struct flow_replay *r, const struct sim_result *
         const struct channel *channel = &traffic->channel[k];
         const struct comm_class *comm = &traffic->comm[channel->comm_class];
         for (uint32_t i = 0; i < comm->op_count[0]; i++) {
-            uint32_t op = traffic->ops_by_comm_class[comm->op_begin[0] + i];
+            uint32_t op = traffic->ops_by_comm_class[comm->op_begin_by_role[0] + i];
             uint32_t t = channel->first_transfer_of_channel + traffic->comm_variant_by_op[op];
             double date_s = 0;
             for (uint32_t p = 0; p < channel->participant_count; p++) {
                 uint32_t rank = traffic->participant[channel->participant_begin + p];
-                date_s = fmax(date_s, sim_start_s(result, rank)[op]);
+                date_s = fmax(date_s, sim_op_starts_of_rank_s(result, rank)[op]);
             }
             r->starts[r->start_count++] =
                 (struct flow_start){date_s + traffic->transfer[t].latency_s, t};
@@ -315,7 +316,7 @@ static double run_flow_replay_s(const struct ir *ir, const struct cluster *clust
         struct traffic traffic;
         struct pruned pruned;
         struct fold fold;
-        if (traffic_make(&traffic, ir, cluster, costs, result->uniform_guards,
+        if (traffic_make(&traffic, ir, cluster, costs, result->uniform_rank_plus_1_by_guard,
                          &(struct sim_options){.exact = true}, "bench", NULL) != STATUS_OK)
             _exit(1);
         prune_make(&pruned, &traffic.platform, &traffic.flows);
@@ -355,7 +356,7 @@ static struct sim_costs make_costs(const struct ir *ir)
 struct sim_figures {
     struct repeat exact_s, replay_s, folded_s; /* processor seconds */
     uint64_t op_instances, flows;
-    uint32_t rank_classes;
+    uint32_t rank_class_count;
 };
 
 static bool needs_more_rounds(const struct sim_figures *f)
@@ -380,7 +381,7 @@ static enum status measure_round(struct sim_figures *f, const char *name, const 
         repeat_add(&f->exact_s, exact.counts.event_loop_cpu_s);
         f->op_instances = exact.counts.op_instances;
         f->flows = exact.counts.flows_started;
-        f->rank_classes = folded.class_count;
+        f->rank_class_count = folded.class_count;
         straight_s = run_flow_replay_s(ir, cluster, costs, &exact);
         if (isnan(straight_s))
             status = diag_error(diag, (struct loc){.name = name}, STATUS_SYSTEM,
@@ -409,8 +410,9 @@ static int measure_and_print(const char *name, struct builder *b)
                (double)f.op_instances / repeat_median_s(&f.exact_s) / 1e6,
                100 * repeat_spread(&f.exact_s),
                100 * repeat_median_s(&f.replay_s) / repeat_median_s(&f.exact_s),
-               100 * repeat_spread(&f.replay_s), f.rank_classes, 1e3 * repeat_median_s(&f.folded_s),
-               100 * repeat_spread(&f.folded_s), f.exact_s.round_count);
+               100 * repeat_spread(&f.replay_s), f.rank_class_count,
+               1e3 * repeat_median_s(&f.folded_s), 100 * repeat_spread(&f.folded_s),
+               f.exact_s.round_count);
     else
         fputs(diag.text, stderr);
     fflush(stdout); /* a child would print the buffered text again */

@@ -62,7 +62,7 @@ bool command_run(const char *program, const char *command, unsigned limit_s,
                  struct command_run *run)
 {
     struct rusage usage;
-    int state;
+    int wait_status;
     fflush(stdout);
     const pid_t child = fork();
     if (child < 0)
@@ -73,11 +73,11 @@ bool command_run(const char *program, const char *command, unsigned limit_s,
     running = (sig_atomic_t)child;
     out_of_time = 0;
     alarm(limit_s);
-    while (wait4(child, &state, 0, &usage) < 0 && errno == EINTR)
+    while (wait4(child, &wait_status, 0, &usage) < 0 && errno == EINTR)
         ;
     alarm(0);
     *run = (struct command_run){.ended_in_time = !out_of_time,
-                                .exit_code = WIFEXITED(state) ? WEXITSTATUS(state) : -1,
+                                .exit_code = WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1,
                                 .cpu_s = timeval_seconds(usage.ru_utime) +
                                          timeval_seconds(usage.ru_stime),
                                 .peak_mib = (double)usage.ru_maxrss / 1024};

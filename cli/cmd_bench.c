@@ -129,7 +129,7 @@ static enum status read_quantity_option(const struct options *options, const cha
                                         struct diag *diag)
 {
     const char *text = options_text(options, name);
-    const struct option_label option = options_make_label(name);
+    const struct option_name_with_dashes option = options_name_with_dashes(name);
     char key[40];
     snprintf(key, sizeof key, "%s", name);
     if (text == NULL)
@@ -172,7 +172,7 @@ static enum status fill_bench_options(const struct options *options,
                           "'%s' is no floating-point type; bf16, f16, f32 and f64 are", dtype_text);
     bench->dtype = (uint8_t)dtype;
     bench->backend = options_text(options, "backend");
-    if (options_given(options, "quick")) {
+    if (is_option_given(options, "quick")) {
         bench->round_s = 0.05;
         bench->most_rounds = 1;
     }
@@ -199,7 +199,7 @@ static void set_points_header(struct points *points, bool quick, const char *dty
 /* If the processor measured the points, adds a header line with the bandwidth of the host's memory: the bytes per
  * second that the largest addition moved in its p10 time (the 10th percentile of its times). Adds nothing if no
  * addition was measured. */
-static void set_host_bandwidth(struct points *points, const char *backend)
+static void set_header_of_host_bandwidth(struct points *points, const char *backend)
 {
     const struct point *largest = NULL;
     for (size_t i = 0; i < points->count; i++) {
@@ -236,7 +236,7 @@ static enum status save_points(const struct points *points, const char *path, st
 {
     struct text out = {0};
     points_print(points, &out);
-    enum status status = file_set_write(path, out.data, out.size, diag);
+    enum status status = file_set_write_single_file(path, out.data, out.size, diag);
     text_release(&out);
     return status;
 }
@@ -245,7 +245,7 @@ enum { FAILURES_IN_A_ROW = 8 };
 
 /* Measures the cases and adds their points. After each measured case, saves all points to the file
  * of -o, if it is given. A case that does not fit into the time of --within is left out. So is a
- * case for which microbench_run() returns STATUS_NO; its message goes to standard error, and
+ * case for which microbench_measure_case() returns STATUS_NO; its message goes to standard error, and
  * *failed counts it. After FAILURES_IN_A_ROW of these in a row, returns STATUS_NO. After an
  * interrupt, returns STATUS_OK with the points measured until then. */
 static enum status measure_points(struct points *points, const struct microbench_options *bench,
@@ -253,18 +253,18 @@ static enum status measure_points(struct points *points, const struct microbench
                                   const struct options *options, struct diag *diag)
 {
     const char *path = options_text(options, "o");
-    struct microbench_budget budget = {.limit_s = options_number(options, "within")};
+    struct microbench_time_budget budget = {.limit_s = options_number(options, "within")};
     size_t left_out = 0, failed_in_a_row = 0;
     double shortest_s = INFINITY;
     struct text name = {0};
     struct interrupt interrupt;
     enum status status = STATUS_OK;
     interrupt_catch(&interrupt);
-    for (size_t i = 0; i < count && status == STATUS_OK && interrupt_signal() == 0; i++) {
+    for (size_t i = 0; i < count && status == STATUS_OK && interrupt_caught_signal() == 0; i++) {
         struct point point;
         double guess_s = microbench_estimated_s(&cases[i], bench), begin_s = run_now_s();
         shortest_s = fmin(shortest_s, guess_s);
-        if (!microbench_fits_budget(&budget, guess_s)) {
+        if (!microbench_fits_time_budget(&budget, guess_s)) {
             left_out++;
             continue;
         }
@@ -273,8 +273,8 @@ static enum status measure_points(struct points *points, const struct microbench
         fprintf(stderr, "%3zu/%zu %s %s\n", i + 1, count,
                 work_kind_info((enum work_kind)cases[i].work.kind)->name,
                 name.data ? name.data : "");
-        status = microbench_run(&cases[i], bench, &point, diag);
-        microbench_spend_budget(&budget, guess_s, run_now_s() - begin_s);
+        status = microbench_measure_case(&cases[i], bench, &point, diag);
+        microbench_spend_time_budget(&budget, guess_s, run_now_s() - begin_s);
         /* One failed case does not affect the others. But if FAILURES_IN_A_ROW of them fail one after the other, the
          * device does not work any more, and the command ends. */
         if (status == STATUS_NO && ++failed_in_a_row < FAILURES_IN_A_ROW) {
@@ -294,7 +294,7 @@ static enum status measure_points(struct points *points, const struct microbench
     }
     if (left_out > 0)
         fprintf(stderr, "--within: %zu of %zu were not measured\n", left_out, count);
-    if (left_out > 0 && left_out == count && interrupt_signal() == 0)
+    if (left_out > 0 && left_out == count && interrupt_caught_signal() == 0)
         status = diag_error(diag, (struct loc){.name = "--within"}, STATUS_BAD_INPUT,
                             "%g s are too short for any of the %zu cases; the shortest is "
                             "estimated to take %.2g s",
@@ -309,7 +309,7 @@ static enum status measure_points(struct points *points, const struct microbench
 static const char *points_path_option(const struct options *options)
 {
     const char *path = options_text(options, "o");
-    bool others = options_given(options, "json") || options_given(options, "cluster-out");
+    bool others = is_option_given(options, "json") || is_option_given(options, "cluster-out");
     return path != NULL || others ? path : "-";
 }
 
@@ -322,14 +322,14 @@ static enum status report_interrupted_measurement(const struct points *points, s
     const char *path = points_path_option(options);
     if (points->count == 0)
         return diag_error(diag, at, STATUS_SYSTEM, "ended by %s before anything was measured",
-                          interrupt_signal_name());
-    if (path != NULL || options_given(options, "json"))
+                          interrupt_describe_signal());
+    if (path != NULL || is_option_given(options, "json"))
         return diag_error(diag, at, STATUS_SYSTEM, "ended by %s: %zu of %zu points are in %s",
-                          interrupt_signal_name(), points->count, count,
+                          interrupt_describe_signal(), points->count, count,
                           path != NULL && strcmp(path, "-") != 0 ? path : "standard output");
     return diag_error(diag, at, STATUS_SYSTEM,
                       "ended by %s: the measured points are lost; with -o, they would be in a file",
-                      interrupt_signal_name());
+                      interrupt_describe_signal());
 }
 
 /* Writes the points as rows to the file of points_path_option(), and with --json as JSON to standard output. */
@@ -341,9 +341,9 @@ static enum status write_points(const struct points *points, const struct option
     enum status status = STATUS_OK;
     points_print(points, &out);
     if (path != NULL)
-        status = file_set_write(path, out.data, out.size, diag);
+        status = file_set_write_single_file(path, out.data, out.size, diag);
     text_release(&out);
-    if (status == STATUS_OK && options_given(options, "json")) {
+    if (status == STATUS_OK && is_option_given(options, "json")) {
         points_print_json(points, &out);
         status = command_print(&out, diag);
         text_release(&out);
@@ -353,15 +353,15 @@ static enum status write_points(const struct points *points, const struct option
 
 /* Fits the points, and writes FILE.json and FILE.device.json, also if some fits were refused
  * (STATUS_NO). The report goes to standard error, like the progress. */
-static enum status write_cluster(struct fitted *fitted, const struct options *options,
-                                 struct diag *diag)
+static enum status fit_and_write_cluster_files(struct fitted *fitted, const struct options *options,
+                                               struct diag *diag)
 {
     const char *path = options_text(options, "cluster-out");
     size_t size = strlen(path), stem = size - strlen(".json");
     struct text device = {0}, report = {0};
     fitted->options.fits_p10_times = options_index_of_choice(options, "times") == TIME_P10;
-    fitted->options.falls_back_if_disturbed = options_given(options, "despite-noise");
-    fitted_classify_points(fitted, 0);
+    fitted->options.falls_back_if_disturbed = is_option_given(options, "despite-noise");
+    fitted_drop_small_link_points(fitted, 0);
     enum status status = fitted_fit_points(fitted, NULL, true, path, diag);
     if (status == STATUS_OK || status == STATUS_NO)
         fitted_put_report(fitted, &report);
@@ -383,7 +383,7 @@ static enum status check_cluster_out(const struct options *options, struct diag 
 {
     const char *path = options_text(options, "cluster-out");
     struct loc at = {.name = "--cluster-out"};
-    if (path == NULL && options_given(options, "despite-noise"))
+    if (path == NULL && is_option_given(options, "despite-noise"))
         return diag_error(diag, (struct loc){.name = "--despite-noise"}, STATUS_BAD_INPUT,
                           "needs --cluster-out: --despite-noise only chooses what the fits do with "
                           "noisy points");
@@ -399,7 +399,7 @@ static enum status check_cluster_out(const struct options *options, struct diag 
     if (size <= strlen(".json") || strcmp(path + size - strlen(".json"), ".json") != 0)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "'%s' does not end in .json, as a cluster's file must", path);
-    if (options_given(options, "kinds"))
+    if (is_option_given(options, "kinds"))
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "needs every kind of work; leave --kinds out");
     return STATUS_OK;
@@ -412,10 +412,10 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
     struct points *points = &fitted.points;
     struct microbench_options bench = {0};
     const struct microbench_case *cases;
-    bool kinds[WORK_KIND_COUNT] = {false}, quick = options_given(options, "quick");
+    bool kinds[WORK_KIND_COUNT] = {false}, quick = is_option_given(options, "quick");
     size_t before = diag->size;
     enum status status = microbench_describe(options_text(options, "backend"), points, diag);
-    diag_name_place_of_messages(diag, before, "--backend");
+    diag_add_place_to_errors(diag, before, "--backend");
     if (status == STATUS_OK)
         status = fill_bench_options(options, &bench, kinds, points, diag);
     if (status == STATUS_OK)
@@ -429,8 +429,8 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
     if (gpu)
         points_add_header_line(points, (struct loc){0}, "loopback", "ranks share one GPU");
     size_t count = (gpu ? microbench_list_gpu_cases : microbench_list_cases)(
-        &cases, &arena, quick, (uint32_t)options_count(options, "ranks"),
-        options_given(options, "kinds") ? kinds : NULL);
+        &cases, &arena, quick, (uint32_t)options_whole_number(options, "ranks"),
+        is_option_given(options, "kinds") ? kinds : NULL);
     if (count == 0) {
         status = diag_error(
             diag, (struct loc){.name = "--kinds"}, STATUS_BAD_INPUT,
@@ -441,13 +441,13 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
     status = measure_points(points, &bench, cases, count, &failed, options, diag);
     if (status != STATUS_OK)
         goto out;
-    set_host_bandwidth(points, bench.backend);
+    set_header_of_host_bandwidth(points, bench.backend);
     if (points->count > 0)
         status = write_points(points, options, diag);
-    if (status == STATUS_OK && interrupt_signal() != 0)
+    if (status == STATUS_OK && interrupt_caught_signal() != 0)
         status = report_interrupted_measurement(points, count, options, diag);
-    if (status == STATUS_OK && options_given(options, "cluster-out"))
-        status = write_cluster(&fitted, options, diag);
+    if (status == STATUS_OK && is_option_given(options, "cluster-out"))
+        status = fit_and_write_cluster_files(&fitted, options, diag);
     if (status == STATUS_OK && failed > 0)
         status = diag_error(diag, (struct loc){.name = "bench"}, STATUS_NO,
                             "%zu of %zu points failed, each with the message above, and are left "

@@ -130,9 +130,9 @@ static enum status refuse_schedule_options(const struct options *options, struct
     for (size_t i = 0; i < ARRAY_LEN(sets); i++)
         for (size_t k = 0; k < sets[i]->option_count; k++) {
             const char *name = sets[i]->option[k].name;
-            if (!options_given(options, name) || strcmp(name, "cluster") == 0)
+            if (!is_option_given(options, name) || strcmp(name, "cluster") == 0)
                 continue;
-            return diag_error(diag, (struct loc){.name = options_make_label(name).text},
+            return diag_error(diag, (struct loc){.name = options_name_with_dashes(name).text},
                               STATUS_BAD_INPUT,
                               "is for recordings of steps, whose schedule it describes, and none "
                               "of the given files is a recording");
@@ -140,12 +140,12 @@ static enum status refuse_schedule_options(const struct options *options, struct
     return STATUS_OK;
 }
 
-static enum status read_recordings(struct session *s, struct diag *diag)
+static enum status turn_recorded_steps_into_points(struct session *s, struct diag *diag)
 {
     struct fitted *fitted = &s->fitted;
     if (s->recorded.path_count == 0)
         return refuse_schedule_options(s->options, diag);
-    enum status status = recorded_add_points(&s->recorded, s->options, &fitted->points, diag);
+    enum status status = recorded_add_to_points(&s->recorded, s->options, &fitted->points, diag);
     fitted->options.fits_rates_only_if_few_sizes = true;
     fitted->points_source = arena_printf(&fitted->arena, "recorded steps, %s", s->recorded.path[0]);
     return status;
@@ -156,11 +156,11 @@ static enum status read_all_arguments(struct session *s, struct diag *diag)
     struct fitted *fitted = &s->fitted;
     const struct options *options = s->options;
     const char *rate = options_text(options, "host-memory-bandwidth");
-    int64_t min_bytes = options_count(options, "min-bytes");
+    int64_t min_bytes = options_whole_number(options, "min-bytes");
     enum status status = STATUS_OK;
     fitted->options.rms_error_limit = options_number(options, "limit") / 100;
     fitted->options.fits_p10_times = options_index_of_choice(options, "times") == TIME_P10;
-    fitted->options.falls_back_if_disturbed = options_given(options, "despite-noise");
+    fitted->options.falls_back_if_disturbed = is_option_given(options, "despite-noise");
     if (rate)
         status = units_parse(rate, strlen(rate), UNIT_BYTES_PER_S,
                              &fitted->options.host_memory_bytes_per_s,
@@ -168,8 +168,8 @@ static enum status read_all_arguments(struct session *s, struct diag *diag)
     for (size_t i = 0; i < options->argument_count && status == STATUS_OK; i++)
         status = read_argument_file(s, options->argument[i], min_bytes, diag);
     if (status == STATUS_OK)
-        status = read_recordings(s, diag);
-    fitted_classify_points(fitted, min_bytes);
+        status = turn_recorded_steps_into_points(s, diag);
+    fitted_drop_small_link_points(fitted, min_bytes);
     return status;
 }
 
@@ -188,7 +188,7 @@ static enum status check_name_option(const struct options *options, struct diag 
 static enum status check_output_options(const struct session *s, struct diag *diag)
 {
     const char *base = options_text(s->options, "cluster");
-    const bool out = options_given(s->options, "cluster-out");
+    const bool out = is_option_given(s->options, "cluster-out");
     const bool has_recordings = s->recorded.path_count > 0;
     if (out && base == NULL)
         return diag_error(diag, (struct loc){.name = "--cluster-out"}, STATUS_BAD_INPUT,
@@ -196,7 +196,7 @@ static enum status check_output_options(const struct session *s, struct diag *di
     if (!out && base != NULL && !has_recordings)
         return diag_error(diag, (struct loc){.name = "--cluster"}, STATUS_BAD_INPUT,
                           "--cluster and --cluster-out go together");
-    if (options_given(s->options, "o") && !s->fitted.has_device && s->fitted.has_links)
+    if (is_option_given(s->options, "o") && !s->fitted.has_device && s->fitted.has_links)
         return diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
                           "no point measures a device, only links, which belong into a cluster "
                           "file (--cluster-out)");
@@ -219,7 +219,7 @@ static enum status read_cluster_of_links(struct session *s, struct diag *diag)
         return STATUS_OK;
     size_t before = diag->size;
     enum status status = cluster_load(&cluster, &fitted->arena, base, diag);
-    diag_name_place_of_messages(diag, before, "--cluster");
+    diag_add_place_to_errors(diag, before, "--cluster");
     if (status == STATUS_OK)
         fitted->options.reduce_scatter_as_all_reduce = cluster.fabric.reduce_scatter_as_all_reduce;
     return status;
@@ -240,12 +240,12 @@ static enum status write_fitted_files(struct fitted *fitted, const struct option
 static void print_report(struct session *s, struct text *out)
 {
     struct fitted *fitted = &s->fitted;
-    if (options_given(s->options, "json")) {
+    if (is_option_given(s->options, "json")) {
         struct text recorded = {0};
         recorded_put_report(&s->recorded, &recorded);
         calibration_print_json(&fitted->device_fit, &fitted->link_fit,
-                               fitted->unrequested_link_refusals.size > 0
-                                   ? fitted->unrequested_link_refusals.data
+                               fitted->unrequested_link_refusal_messages.size > 0
+                                   ? fitted->unrequested_link_refusal_messages.data
                                    : "",
                                recorded.size > 0 ? recorded.data : "", out);
         text_release(&recorded);
@@ -281,7 +281,7 @@ enum status cmd_calibrate(const struct options *options, struct diag *diag)
     if (base == NULL && session.recorded.path_count > 0)
         base = recorded_device_preset(&session.recorded);
     if (status == STATUS_OK)
-        status = fitted_fit_points(&session.fitted, base, options_given(options, "cluster-out"),
+        status = fitted_fit_points(&session.fitted, base, is_option_given(options, "cluster-out"),
                                    options->argument[0], diag);
     if (status == STATUS_OK || status == STATUS_NO) { /* STATUS_NO: a fit was refused */
         enum status written = print_fit_and_write_files(&session, diag);

@@ -90,11 +90,11 @@ static enum status append_comparison_to_record_file(const struct options *option
                           "%.1f %% of the time was matched, and %.0f %% must be for the two to be "
                           "the same step",
                           100 * c->matched_time_share, 100 * COMPARE_MATCHED_SHARE_MIN);
-    enum status status = stored_load(&stored, options->argument[0], diag);
+    enum status status = stored_prediction_load(&stored, options->argument[0], diag);
     if (status == STATUS_OK)
-        status = record_append_compared(options_text(options, "record"), json_root(&stored.json),
-                                        c->measured.step_s, diag);
-    stored_release(&stored);
+        status = record_append_with_measured_step(
+            options_text(options, "record"), json_root(&stored.json), c->measured.step_s, diag);
+    stored_prediction_release(&stored);
     return status;
 }
 
@@ -103,13 +103,13 @@ static enum status append_comparison_to_record_file(const struct options *option
 static enum status check_explain_options(const struct options *options, struct diag *diag)
 {
     static const char *const tables[] = {"tolerance", "by", "top", "record"};
-    bool explain = options_given(options, "explain");
+    bool explain = is_option_given(options, "explain");
     if (!explain && options->argument_count > 2)
         return diag_error(diag, (struct loc){.name = options->argument[2]}, STATUS_BAD_INPUT,
                           "a prediction is compared with one measurement; --explain takes "
                           "recordings of several ranks");
     for (size_t i = 0; i < ARRAY_LEN(tables) && explain; i++)
-        if (options_given(options, tables[i]))
+        if (is_option_given(options, tables[i]))
             return diag_error(diag, (struct loc){.name = "--explain"}, STATUS_BAD_INPUT,
                               "prints causes and takes no --%s: leave one of the two options out",
                               tables[i]);
@@ -120,7 +120,7 @@ static enum status check_explain_options(const struct options *options, struct d
  * by operator. */
 static enum status check_options_with_recordings(const struct options *options, struct diag *diag)
 {
-    if (options_given(options, "by"))
+    if (is_option_given(options, "by"))
         return diag_error(diag, (struct loc){.name = "--by"}, STATUS_BAD_INPUT,
                           "groups the ops of a schedule; the kernels of a recorded step are "
                           "compared by operator");
@@ -134,7 +134,7 @@ static enum status explain_time_between_files(const struct options *options, str
     struct json_out json = {.out = &out};
     enum status status = compared_explain(&explanation, options->argument[0], options->argument + 1,
                                           options->argument_count - 1, diag);
-    if (status == STATUS_OK && options_given(options, "json"))
+    if (status == STATUS_OK && is_option_given(options, "json"))
         explain_report_print_json(&json, &explanation);
     else if (status == STATUS_OK)
         explain_report_print(&out, &explanation, screen_width(STDOUT_FILENO));
@@ -150,7 +150,7 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     enum status checked = check_explain_options(options, diag);
     if (checked != STATUS_OK)
         return checked;
-    if (options_given(options, "explain"))
+    if (is_option_given(options, "explain"))
         return explain_time_between_files(options, diag);
     struct compared compared = {0};
     struct compared_operators operators = {0};
@@ -161,12 +161,12 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
         .predicted_path = options->argument[0],
         .measured_path = options->argument[1],
         .shown_group_table = options_index_of_choice(options, "by"),
-        .listed_ops_max = (size_t)options_count(options, "top"),
-        .shows_all = options_given(options, "all"),
+        .listed_ops_max = (size_t)options_whole_number(options, "top"),
+        .shows_all = is_option_given(options, "all"),
         .wrap_width = screen_width(STDOUT_FILENO),
     };
     enum status status = STATUS_OK;
-    if (options_given(options, "tolerance"))
+    if (is_option_given(options, "tolerance"))
         status = parse_tolerance(options_text(options, "tolerance"), &report.tolerance, diag);
     if (status == STATUS_OK)
         status = compared_make(&compared, report.predicted_path, report.measured_path, diag);
@@ -176,7 +176,7 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     report.measured_program = trace_get_key(&compared.measured, "made_by");
     report.predicted_kernels = trace_get_key(&compared.predicted, "attention");
     report.measured_kernels = trace_get_key(&compared.measured, "attention");
-    report.work_joined_to_op = trace_get_key(&compared.measured, "joined_ops");
+    report.work_fused_into_op_before = trace_get_key(&compared.measured, "joined_ops");
     if (compared.comparison.is_profiler_trace) {
         status = compared_operators_make(&operators, &recorded, report.predicted_path,
                                          report.measured_path, &compared.recording,
@@ -189,16 +189,16 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     if (recorded)
         compared.comparison.matched_time_share = compared_operators_matched_share(&operators);
     report.verdict = compare_verdict_of(&compared.comparison, report.tolerance);
-    if (recorded && options_given(options, "json"))
+    if (recorded && is_option_given(options, "json"))
         operator_report_print_json(&out, &report, &operators);
     else if (recorded)
         operator_report_print(&out, &report, &operators);
-    else if (options_given(options, "json"))
+    else if (is_option_given(options, "json"))
         compare_report_print_json(&out, &report);
     else
         compare_report_print(&out, &report);
     status = command_print(&out, diag);
-    if (status == STATUS_OK && options_given(options, "record"))
+    if (status == STATUS_OK && is_option_given(options, "record"))
         status = append_comparison_to_record_file(options, &compared.comparison, diag);
     if (status == STATUS_OK)
         status = status_of_verdict(&report, diag);

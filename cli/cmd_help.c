@@ -12,11 +12,12 @@ static enum status check_exclusive_help_formats(const struct options *options, s
     enum status status = options_refuse_both(options, "man", "completion", diag);
     for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(whole); i++) {
         status = options_refuse_both(options, whole[i], "json", diag);
-        if (status == STATUS_OK && options_given(options, whole[i]) && options->argument_count > 0)
+        if (status == STATUS_OK && is_option_given(options, whole[i]) &&
+            options->argument_count > 0)
             status =
-                diag_error(diag, (struct loc){.name = options_make_label(whole[i]).text},
+                diag_error(diag, (struct loc){.name = options_name_with_dashes(whole[i]).text},
                            STATUS_BAD_INPUT, "is of all commands together; leave out '%s', or %s",
-                           options->argument[0], options_make_label(whole[i]).text);
+                           options->argument[0], options_name_with_dashes(whole[i]).text);
     }
     return status;
 }
@@ -32,14 +33,14 @@ enum status cmd_help(const struct options *options, struct diag *diag)
         status = check_exclusive_help_formats(options, diag);
     if (status != STATUS_OK)
         return status;
-    if (options_given(options, "man"))
+    if (is_option_given(options, "man"))
         manual_print(&out);
-    else if (options_given(options, "completion") &&
+    else if (is_option_given(options, "completion") &&
              options_index_of_choice(options, "completion") == 0)
         completion_print_bash(&out);
-    else if (options_given(options, "completion"))
+    else if (is_option_given(options, "completion"))
         completion_print_zsh(&out);
-    else if (options_given(options, "json"))
+    else if (is_option_given(options, "json"))
         help_print_json(&out, command);
     else if (command == NULL)
         command_print_overview(&out);

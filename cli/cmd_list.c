@@ -239,7 +239,7 @@ static enum status list_kinds(struct list_output *l, struct diag *diag)
 static enum status list_rules(struct list_output *l, struct diag *diag)
 {
     (void)diag;
-    for (size_t i = 0; i < VERIFY_RULES; i++)
+    for (size_t i = 0; i < VERIFY_RULE_COUNT; i++)
         put_summary_row(l, verify_rule_name(i), verify_rule_guarantee(i));
     return STATUS_OK;
 }
@@ -292,7 +292,7 @@ static void count_constant_by_origin(struct constant_counts *c, const char *pres
     size_t size = strlen(preset);
     bool own =
         base != NULL && strncmp(base, preset, size) == 0 && strcmp(base + size, ".json") == 0;
-    bool unstated = number_origin_is_not_stated(how);
+    bool unstated = number_origin_is_guessed(how);
     c->numbers++;
     c->unstated += unstated;
     c->own_numbers += own;
@@ -339,7 +339,8 @@ static enum status count_cluster_constants(struct constant_counts *c, struct are
 }
 
 /* Appends the sums over all files to the text; JSON has none. Each number is counted only in the file that has it. */
-static void put_constant_totals(struct list_output *l, const char *kind, struct constant_counts c)
+static void put_sums_of_constant_counts(struct list_output *l, const char *kind,
+                                        struct constant_counts c)
 {
     if (!is_json(l))
         text_printf(l->out, "%-*s%zu numbers in their own files, %zu that no source states\n",
@@ -372,7 +373,7 @@ static enum status list_constants(struct list_output *l, struct diag *diag)
             all.own_unstated += c.own_unstated;
         }
         if (status == STATUS_OK)
-            put_constant_totals(l, kinds[k].all, all);
+            put_sums_of_constant_counts(l, kinds[k].all, all);
     }
     return status;
 }
@@ -449,7 +450,7 @@ static void put_cluster_fact_value(struct rows *out, const struct cluster *clust
 {
     const struct cluster_field *field = cluster_field_find(fact->path);
     if (field != NULL && field->type <= FIELD_WHOLE_NUMBER)
-        rows_put_number(out, cluster_field_value(cluster, field));
+        rows_put_number(out, cluster_field_value_as_double(cluster, field));
     else
         rows_put_name(out, fact->value_as_written);
 }
@@ -461,7 +462,7 @@ static enum status show_cluster(struct list_output *l, const char *name, struct 
     if (status != STATUS_OK)
         return status;
     if (!is_json(l)) {
-        cluster_print(l->out, &cluster);
+        cluster_print_numbers_and_sources(l->out, &cluster);
         return STATUS_OK;
     }
     json_put_text(&l->json, "name", cluster.name);
@@ -492,7 +493,7 @@ static enum status show_device(struct list_output *l, const char *name, struct d
     if (status != STATUS_OK)
         return status;
     if (!is_json(l)) {
-        cost_print(l->out, &cost);
+        cost_print_numbers_and_sources(l->out, &cost);
         return STATUS_OK;
     }
     json_put_text(&l->json, "name", cost.name);
@@ -593,7 +594,7 @@ static enum status print_one_entry(struct list_output *l, const struct list_comm
     size_t before = diag->size;
     snprintf(place, sizeof place, "list %s", list->name);
     enum status status = list->print_entry(l, name, diag);
-    diag_name_place_of_messages(diag, before, place);
+    diag_add_place_to_errors(diag, before, place);
     return status;
 }
 
@@ -601,7 +602,7 @@ enum status cmd_list(const struct options *options, struct diag *diag)
 {
     struct text out = {0};
     struct list_output l = {.out = &out,
-                            .json = {.out = options_given(options, "json") ? &out : NULL}};
+                            .json = {.out = is_option_given(options, "json") ? &out : NULL}};
     l.rows.json = is_json(&l) ? &l.json : NULL;
     l.rows.out = is_json(&l) ? NULL : &out;
     l.rows.screen_width = screen_width(STDOUT_FILENO);

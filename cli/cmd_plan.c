@@ -121,11 +121,11 @@ static void note_options_idle_in_all_rows(const struct options *options, const s
 {
     struct idle_options idle = {0};
     struct diag note = {0};
-    for (size_t i = 0; i < best->row_count && idle_options_any_given(options); i++) {
+    for (size_t i = 0; i < best->row_count && is_possibly_idle_option_given(options); i++) {
         struct choices choices;
         const struct request *request = &best->row[i].request;
         if (resolve_choices(&choices, request, NULL, NULL) == STATUS_OK)
-            idle_options_add(&idle, options, request, &choices);
+            idle_options_add_configuration(&idle, options, request, &choices);
         if (idle.given_bits != 0 && idle_options_are_all_used(&idle))
             break;
     }
@@ -157,7 +157,7 @@ static void note_idle_options_of_request(const struct options *options,
     struct choices choices;
     struct diag note = {0};
     if (resolve_choices(&choices, request, NULL, NULL) == STATUS_OK)
-        idle_options_note_one_prediction(options, request, &choices, &note);
+        note_idle_options_of_prediction(options, request, &choices, &note);
     command_print_notes(&note);
     diag_release(&note);
 }
@@ -166,7 +166,7 @@ static enum status plan_longest(struct setup *setup, const struct options *optio
                                 struct diag *diag)
 {
     setup->fits_probability = options_number(options, "fits-probability");
-    struct longest_certificate report = {.wants_length_only = options_given(options, "emit")};
+    struct longest_certificate report = {.wants_length_only = is_option_given(options, "emit")};
     struct text out = {0};
     const struct screen screen = screen_make(&out);
     struct interrupt interrupt;
@@ -174,18 +174,18 @@ static enum status plan_longest(struct setup *setup, const struct options *optio
     enum status status = longest_certificate_make(&report, setup, diag);
     struct request request = report.request;
     request.seq = report.longest.tokens;
-    if (report.longest.is_interrupted && status == STATUS_OK && options_given(options, "emit"))
+    if (report.longest.is_interrupted && status == STATUS_OK && is_option_given(options, "emit"))
         text_printf(&out, "# the search was ended by %s: longer sequences may fit\n",
-                    interrupt_signal_name());
-    if (status == STATUS_OK && options_given(options, "emit"))
-        status = plan_settings_print(&out, framework_to_emit(options), &request, diag);
-    else if (options_given(options, "json"))
+                    interrupt_describe_signal());
+    if (status == STATUS_OK && is_option_given(options, "emit"))
+        status = plan_print_settings_of_request(&out, framework_to_emit(options), &request, diag);
+    else if (is_option_given(options, "json"))
         longest_report_print_json(&out, &report);
     else
-        longest_report_print(&screen, &report, options_given(options, "all"));
+        longest_report_print(&screen, &report, is_option_given(options, "all"));
     status = print_unless_failed(&out, status, diag);
     interrupt_release(&interrupt);
-    if (interrupt_signal() != 0)
+    if (interrupt_caught_signal() != 0)
         status = longest_report_interrupted(&report, diag);
     if (status == STATUS_OK)
         note_idle_options_of_request(options, &request);
@@ -211,8 +211,8 @@ static void put_command_shared_by_rows(struct text *out, const struct options *o
     text_puts(out, "longhaul predict");
     setup_put_given_options(out, options, &plan_options, is_choice_shared_by_plan_rows,
                             goal == GOAL_GPUS ? size : none);
-    if (options_given(options, "documents") && options_count(options, "batches") > 1)
-        text_printf(out, " --batches %lld", (long long)options_count(options, "batches"));
+    if (is_option_given(options, "documents") && options_whole_number(options, "batches") > 1)
+        text_printf(out, " --batches %lld", (long long)options_whole_number(options, "batches"));
 }
 
 /* The packed batches of the winner. documents: those of the first batch, to which the setup's request points; times:
@@ -290,7 +290,7 @@ static enum status write_files_of_winner(const struct options *options, struct s
                             .costs = options_text(options, "costs")};
     enum status status = STATUS_OK;
     plan_report_print_json(&ranking, search);
-    progress_show_part_of_work("predicting the winner");
+    progress_show_running_part_seconds("predicting the winner");
     if (setup->cluster.gpus != request->ranks)
         status = cluster_resize(&setup->cluster, &setup->arena, 0, request->ranks, diag);
     if (status == STATUS_OK)
@@ -306,8 +306,8 @@ static enum status write_files_of_winner(const struct options *options, struct s
         status = page_of_prediction(&page, folder, NULL, diag);
     text_printf(&path, "%s/" TRACE_FOLDER_PAGE, folder);
     if (status == STATUS_OK)
-        status = file_set_write(path.data, page.html.data, page.html.size, diag);
-    progress_show_part_of_work(NULL);
+        status = file_set_write_single_file(path.data, page.html.data, page.html.size, diag);
+    progress_show_running_part_seconds(NULL);
     command_print_notes(&note);
     diag_release(&note);
     text_release(&page.html);
@@ -329,23 +329,23 @@ static enum status plan_best(struct setup *setup, const struct options *options,
         .limits = {.time_limit_s = options_number(options, "within"),
                    .rate_gap_share = options_number(options, "gap") / 100,
                    .kept_jobs = plan_cache_open(&cache, options, &plan_options, files)}};
-    struct probability_of_winner probable;
+    struct fits_probabilities_of_winner probable;
     struct text out = {0}, given = {0};
     const struct screen screen = screen_make(&out);
     struct packed_sets packed_sets = {.request = documents_read_set_request(options)};
     enum framework only = (enum framework)options_index_of_choice(options, "only");
     bool published = strcmp(options_text(options, "profile"), "published") == 0;
-    struct space_open open = {.strategy = !options_given(options, "strategy"),
-                              .placement = !options_given(options, "placement"),
-                              .stage_placement = !options_given(options, "stage-placement"),
-                              .ring_layout = !options_given(options, "layout"),
-                              .mla_exchange = !options_given(options, "mla-exchange"),
-                              .core_plans = core_plan_option_is_all(setup->request.core_plan),
-                              .packed_sets =
-                                  packed_sets.request.lengths_text != NULL ? &packed_sets : NULL,
-                              .only_framework = options_given(options, "only") ? &only : NULL,
-                              .uses_own_profile = published || !options_given(options, "profile")};
-    enum plan_goal goal = options_given(options, "goal")
+    struct space_open open = {
+        .strategy = !is_option_given(options, "strategy"),
+        .placement = !is_option_given(options, "placement"),
+        .stage_placement = !is_option_given(options, "stage-placement"),
+        .ring_layout = !is_option_given(options, "layout"),
+        .mla_exchange = !is_option_given(options, "mla-exchange"),
+        .core_plans = core_plan_option_is_all(setup->request.core_plan),
+        .packed_sets = packed_sets.request.lengths_text != NULL ? &packed_sets : NULL,
+        .only_framework = is_option_given(options, "only") ? &only : NULL,
+        .uses_own_profile = published || !is_option_given(options, "profile")};
+    enum plan_goal goal = is_option_given(options, "goal")
                               ? (enum plan_goal)options_index_of_choice(options, "goal")
                               : GOAL_SPEED;
     put_command_shared_by_rows(&given, options, goal);
@@ -354,8 +354,8 @@ static enum status plan_best(struct setup *setup, const struct options *options,
         .probable = &probable,
         .setup = setup,
         .base_command = given.data,
-        .shown_row_count = (size_t)options_count(options, "top"),
-        .has_details = options_given(options, "all") || options_given(options, "json"),
+        .shown_row_count = (size_t)options_whole_number(options, "top"),
+        .has_details = is_option_given(options, "all") || is_option_given(options, "json"),
         .only_framework = open.only_framework != NULL ? framework_names[only] : NULL};
     struct interrupt interrupt;
     interrupt_catch(&interrupt);
@@ -363,19 +363,19 @@ static enum status plan_best(struct setup *setup, const struct options *options,
         setup->request.core_plan = NULL;
     enum status status = probable_find(&probable, &best, goal, setup, open,
                                        options_number(options, "fits-probability"), diag);
-    if (best_end_reason(&best) != NULL && options_given(options, "emit") &&
+    if (best_end_reason(&best) != NULL && is_option_given(options, "emit") &&
         (status == STATUS_OK || status == STATUS_NO)) {
-        status = plan_settings_of_interrupted(&out, framework_to_emit(options), &best, open,
-                                              options_given(options, "emit-winner"), diag);
-    } else if (status == STATUS_OK && options_given(options, "emit")) {
-        status =
-            options_given(options, "emit-winner")
-                ? plan_settings_of_winner(&out, framework_to_emit(options), &best, diag)
-                : plan_settings_of_best(&out, framework_to_emit(options), &best, setup, open, diag);
+        status = plan_print_settings_if_interrupted(&out, framework_to_emit(options), &best, open,
+                                                    is_option_given(options, "emit-winner"), diag);
+    } else if (status == STATUS_OK && is_option_given(options, "emit")) {
+        status = is_option_given(options, "emit-winner")
+                     ? plan_print_settings_of_winner(&out, framework_to_emit(options), &best, diag)
+                     : plan_print_best_expressible_settings(&out, framework_to_emit(options), &best,
+                                                            setup, open, diag);
     } else {
         if (status == STATUS_OK)
             status = plan_report_make(&report, diag);
-        if (options_given(options, "json"))
+        if (is_option_given(options, "json"))
             plan_report_print_json(&out, &report);
         else
             plan_report_print(&screen, &report);
@@ -383,14 +383,14 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     status = print_unless_failed(&out, status, diag);
     interrupt_release(&interrupt);
     int ended = interrupt_clear_signal();
-    bool writes = status == STATUS_OK && options_given(options, "o");
+    bool writes = status == STATUS_OK && is_option_given(options, "o");
     if (writes)
         status = write_files_of_winner(options, setup, &report, ended != 0, diag);
     interrupt_restore_signal(ended);
-    if (interrupt_signal() != 0)
+    if (interrupt_caught_signal() != 0)
         status = diag_error(diag, (struct loc){.name = "plan"}, STATUS_SYSTEM,
                             "ended by %s; %zu of %zu configurations were not searched%s%s",
-                            interrupt_signal_name(),
+                            interrupt_describe_signal(),
                             best.outcome_count_of_kind[OUTCOME_NOT_SEARCHED], best.row_count,
                             writes && status == STATUS_OK ? "; the best of the others is in " : "",
                             writes && status == STATUS_OK ? options_text(options, "o") : "");
@@ -409,26 +409,26 @@ static enum status plan_best(struct setup *setup, const struct options *options,
  * written go together. */
 static enum status check_length_options(const struct options *options, struct diag *diag)
 {
-    bool longest = options_given(options, "longest") ||
-                   (options_given(options, "goal") &&
+    bool longest = is_option_given(options, "longest") ||
+                   (is_option_given(options, "goal") &&
                     options_index_of_choice(options, "goal") == GOAL_LONGEST);
-    if (longest && options_given(options, "seq"))
+    if (longest && is_option_given(options, "seq"))
         return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
                           "cannot be combined with %s, which searches for the longest sequence",
-                          options_given(options, "longest") ? "--longest" : "--goal longest");
-    if (!longest && !options_given(options, "seq"))
+                          is_option_given(options, "longest") ? "--longest" : "--goal longest");
+    if (!longest && !is_option_given(options, "seq"))
         return diag_error(diag, (struct loc){.name = "--seq"}, STATUS_BAD_INPUT,
                           "is missing: tokens of one sequence, such as 128K; or --goal longest");
     enum status status = options_refuse_both(options, "longest", "goal", diag);
-    if (status == STATUS_OK && options_given(options, "o") && options_given(options, "longest"))
+    if (status == STATUS_OK && is_option_given(options, "o") && is_option_given(options, "longest"))
         return diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
                           "is for the winner of a search, but --longest takes one given "
                           "configuration; `longhaul predict -o` writes its files");
-    if (status == STATUS_OK && options_given(options, "o") && options_given(options, "emit"))
+    if (status == STATUS_OK && is_option_given(options, "o") && is_option_given(options, "emit"))
         return diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
                           "writes the winner's prediction, but --emit prints only settings; leave "
                           "one of the two out");
-    if (status == STATUS_OK && options_given(options, "o"))
+    if (status == STATUS_OK && is_option_given(options, "o"))
         status = trace_folder_check_can_write(options_text(options, "o"), diag);
     return status == STATUS_OK ? options_refuse_both(options, "emit", "json", diag) : status;
 }
@@ -447,18 +447,18 @@ static enum status check_probability_option(const struct options *options, struc
 /* Refuses combinations of --only, --emit, --emit-winner and --longest that contradict each other. */
 static enum status check_framework_options(const struct options *options, struct diag *diag)
 {
-    if (options_given(options, "emit-winner") && !options_given(options, "emit"))
+    if (is_option_given(options, "emit-winner") && !is_option_given(options, "emit"))
         return diag_error(diag, (struct loc){.name = "--emit-winner"}, STATUS_BAD_INPUT,
                           "needs --emit, the framework whose settings are written");
-    if (options_given(options, "only") && options_given(options, "longest"))
+    if (is_option_given(options, "only") && is_option_given(options, "longest"))
         return diag_error(diag, (struct loc){.name = "--only"}, STATUS_BAD_INPUT,
                           "is for a search, but --longest takes one given configuration; --goal "
                           "longest searches for the longest sequence");
-    if (options_given(options, "emit-winner") && options_given(options, "longest"))
+    if (is_option_given(options, "emit-winner") && is_option_given(options, "longest"))
         return diag_error(diag, (struct loc){.name = "--emit-winner"}, STATUS_BAD_INPUT,
                           "is for a search, but --longest takes one given configuration; --emit "
                           "without it writes that configuration's settings");
-    if (options_given(options, "only") && options_given(options, "emit") &&
+    if (is_option_given(options, "only") && is_option_given(options, "emit") &&
         options_index_of_choice(options, "only") != options_index_of_choice(options, "emit"))
         return diag_error(diag, (struct loc){.name = "--only"}, STATUS_BAD_INPUT,
                           "is %s, but --emit asks for settings of %s; leave it out, or give the "
@@ -469,10 +469,10 @@ static enum status check_framework_options(const struct options *options, struct
 
 static enum status check_documents_options(const struct options *options, struct diag *diag)
 {
-    if (!options_given(options, "documents") && options_given(options, "batches"))
+    if (!is_option_given(options, "documents") && is_option_given(options, "batches"))
         return diag_error(diag, (struct loc){.name = "--batches"}, STATUS_BAD_INPUT,
                           "needs --documents: without documents all batches are equal");
-    if (options_given(options, "documents") && !options_given(options, "seq"))
+    if (is_option_given(options, "documents") && !is_option_given(options, "seq"))
         return diag_error(diag, (struct loc){.name = "--documents"}, STATUS_BAD_INPUT,
                           "changes times and no memory, and only memory decides which sequence is "
                           "the longest that fits: leave it out");
@@ -494,9 +494,9 @@ enum status cmd_plan(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = setup_load_without_length(&setup, options, diag);
     text_set_read_digest(NULL);
-    if (status == STATUS_OK && options_given(options, "emit"))
+    if (status == STATUS_OK && is_option_given(options, "emit"))
         status = launch_check_model(framework_to_emit(options), &setup.model, diag);
-    if (status == STATUS_OK && options_given(options, "longest"))
+    if (status == STATUS_OK && is_option_given(options, "longest"))
         status = plan_longest(&setup, options, diag);
     else if (status == STATUS_OK)
         status = plan_best(&setup, options, files, diag);

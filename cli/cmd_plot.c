@@ -91,7 +91,7 @@ static enum status load_trace(struct trace *trace, const char *path,
                               const struct figure_options *wanted, bool memory, struct diag *diag)
 {
     enum status status = stored_load_trace(trace, path, memory, diag);
-    if (status != STATUS_OK || !memory || wanted->op_window == NULL)
+    if (status != STATUS_OK || !memory || wanted->op_window_text == NULL)
         return status;
     if (!path_is_folder(path))
         return diag_error(diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
@@ -158,8 +158,9 @@ static const char *last_path_part(const char *path)
     return slash == NULL || slash[1] == '\0' ? path : slash + 1;
 }
 
-static enum status plot_memories(struct figure *f, const char *const *path, size_t count,
-                                 const struct figure_options *wanted, struct diag *diag)
+static enum status plot_memory_of_several_traces(struct figure *f, const char *const *path,
+                                                 size_t count, const struct figure_options *wanted,
+                                                 struct diag *diag)
 {
     struct trace *trace = heap_zalloc(count, sizeof *trace);
     struct figure_trace *named = heap_zalloc(count, sizeof *named);
@@ -169,7 +170,7 @@ static enum status plot_memories(struct figure *f, const char *const *path, size
         status = load_trace(&trace[i], path[i], wanted, true, diag);
     }
     if (status == STATUS_OK)
-        status = figure_memories(f, named, count, wanted, diag);
+        status = figure_memory_of_several_traces(f, named, count, wanted, diag);
     for (size_t i = 0; i < count; i++)
         trace_release(&trace[i]);
     free(trace);
@@ -186,7 +187,7 @@ static void put_subject(struct text *out, struct json_node root)
     text_puts(out, "");
     for (size_t i = 0; i < ARRAY_LEN(keys); i++) {
         const char *value = "";
-        struct json_node node = json_find(json_find(root, "configuration"), keys[i]);
+        struct json_node node = json_find_member(json_find_member(root, "configuration"), keys[i]);
         if (json_is_string(node))
             json_as_string(node, &value, NULL);
         if (value[0] != '\0')
@@ -200,7 +201,7 @@ static enum status plot_waterfall(struct figure *f, const char *path,
     struct stored_prediction stored = {0};
     struct waterfall waterfall;
     struct text subject = {0};
-    enum status status = stored_load(&stored, path, diag);
+    enum status status = stored_prediction_load(&stored, path, diag);
     if (status == STATUS_OK)
         put_subject(&subject, json_root(&stored.json));
     if (status == STATUS_OK)
@@ -208,7 +209,7 @@ static enum status plot_waterfall(struct figure *f, const char *path,
     if (status == STATUS_OK)
         status = figure_waterfall(f, path, subject.data, &waterfall, wanted, diag);
     text_release(&subject);
-    stored_release(&stored);
+    stored_prediction_release(&stored);
     return status;
 }
 
@@ -247,12 +248,12 @@ static const struct figure_kind {
     /* draws a figure from several files; NULL: the figure is drawn from one file */
     enum status (*make_many)(struct figure *figure, const char *const *path, size_t count,
                              const struct figure_options *wanted, struct diag *diag);
-    bool has_row_filter; /* the figure is drawn from rows, from which --only can choose */
+    bool can_filter_rows; /* the figure is drawn from rows, from which --only can choose */
     enum y_scale scale;
 } plots[] = {
     {"timeline", plot_timeline, NULL, false, SCALE_NONE},
     {"pipeline", plot_pipeline, NULL, false, SCALE_NONE},
-    {"memory", plot_memory, plot_memories, false, SCALE_LINEAR},
+    {"memory", plot_memory, plot_memory_of_several_traces, false, SCALE_LINEAR},
     {"waterfall", plot_waterfall, NULL, false, SCALE_NONE},
     {"sweep", plot_sweep, NULL, true, SCALE_EITHER},
     {"heatmap", plot_heatmap, NULL, true, SCALE_EITHER},
@@ -339,7 +340,7 @@ static enum status check_y_scale(const struct figure_kind *plot,
 {
     bool given = wanted->y_range.has_low || wanted->y_range.has_high;
     bool log = wanted->is_y_log || plot->scale == SCALE_LOGARITHMIC;
-    if (wanted->row_condition_count > 0 && !plot->has_row_filter)
+    if (wanted->row_condition_count > 0 && !plot->can_filter_rows)
         return refuse_option_of_other_figure("--only", plot, diag);
     if (given && plot->scale == SCALE_NONE)
         return refuse_option_of_other_figure("--y-range", plot, diag);
@@ -403,7 +404,7 @@ static enum status write_figure(const struct figure *figure, const char *path, b
         figure, (struct figure_look){.format = png ? FIGURE_PNG : FIGURE_SVG, .is_dark = dark},
         &picture, diag);
     if (status == STATUS_OK)
-        status = file_set_write(path, picture.data, picture.size, diag);
+        status = file_set_write_single_file(path, picture.data, picture.size, diag);
     text_release(&picture);
     return status;
 }
@@ -418,10 +419,10 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
         .y_column = options_text(options, "y"),
         .shown_from_s = options_number(options, "from"),
         .shown_to_s = options_number(options, "to"),
-        .op_window = options_text(options, "window"),
-        .rank = (long)options_count(options, "rank"),
+        .op_window_text = options_text(options, "window"),
+        .rank = (long)options_whole_number(options, "rank"),
         .memory_name = options_text(options, "memory"),
-        .is_y_log = options_given(options, "y-log"),
+        .is_y_log = is_option_given(options, "y-log"),
     };
     wanted.row_conditions = options_list(options, "only", &wanted.row_condition_count);
     const char *path = options_text(options, "o");
@@ -440,7 +441,7 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
         status =
             diag_error(diag, (struct loc){.name = "plot"}, STATUS_BAD_INPUT,
                        "a %s figure shows one file, but %zu files are given", plot->name, files);
-    if (status == STATUS_OK && wanted.op_window != NULL &&
+    if (status == STATUS_OK && wanted.op_window_text != NULL &&
         (wanted.shown_from_s > 0 || wanted.shown_to_s > 0))
         status = diag_error(
             diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
@@ -449,7 +450,7 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
         status = files > 1 ? plot->make_many(&figure, options->argument + 1, files, &wanted, diag)
                            : plot->make(&figure, options->argument[1], &wanted, diag);
     if (status == STATUS_OK)
-        status = write_figure(&figure, path, options_given(options, "dark"), diag);
+        status = write_figure(&figure, path, is_option_given(options, "dark"), diag);
     figure_release(&figure);
     return status;
 }

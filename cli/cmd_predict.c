@@ -20,7 +20,7 @@
 #include <string.h>
 
 static const struct option rows[] = {
-    SETUP_EXACT_ROWS,
+    SETUP_EXACT_OPTION_ROWS,
     {.name = "late-rank",
      .kind = OPTION_TEXT,
      .value_name = "RANK:PERCENT",
@@ -91,19 +91,19 @@ const struct option_set predict_options = {"prediction", rows, ARRAY_LEN(rows)};
 
 static enum status check_option_conflicts(const struct options *options, struct diag *diag)
 {
-    if (options_given(options, "price") && !options_given(options, "tokens"))
+    if (is_option_given(options, "price") && !is_option_given(options, "tokens"))
         return diag_error(diag, (struct loc){.name = "--price"}, STATUS_BAD_INPUT,
                           "needs --tokens, the length of the training");
-    if (options_given(options, "batches") && !options_given(options, "documents"))
+    if (is_option_given(options, "batches") && !is_option_given(options, "documents"))
         return diag_error(diag, (struct loc){.name = "--batches"}, STATUS_BAD_INPUT,
                           "needs --documents: without documents all batches are equal");
-    if (options_given(options, "kernel-times") && options->argument_count == 0)
+    if (is_option_given(options, "kernel-times") && options->argument_count == 0)
         return diag_error(diag, (struct loc){.name = "--kernel-times"}, STATUS_BAD_INPUT,
                           "needs the file of a recorded step, whose kernels it gives their times");
     static const char *const emits[] = {"emit-ir", "emit-snapshot", "emit-chakra"};
     for (size_t i = 0; i < ARRAY_LEN(emits); i++)
-        if (options_given(options, emits[i]) && !options_given(options, "o"))
-            return diag_error(diag, (struct loc){.name = options_make_label(emits[i]).text},
+        if (is_option_given(options, emits[i]) && !is_option_given(options, "o"))
+            return diag_error(diag, (struct loc){.name = options_name_with_dashes(emits[i]).text},
                               STATUS_BAD_INPUT, "needs -o, the folder to write into");
     return STATUS_OK;
 }
@@ -115,12 +115,12 @@ static enum status check_scope_options(const struct options *options, const stru
 {
     static const char *const of_steps[] = {"tokens", "record"};
     for (size_t i = 0; i < ARRAY_LEN(of_steps) && p->choices.scope != SCOPE_STEP; i++)
-        if (options_given(options, of_steps[i]))
-            return diag_error(diag, (struct loc){.name = options_make_label(of_steps[i]).text},
-                              STATUS_BAD_INPUT,
-                              "is for the step of the whole model, not of --scope %s",
-                              scope_names[p->choices.scope]);
-    if (options_given(options, "tokens") && !(prediction_tokens(p) > 0))
+        if (is_option_given(options, of_steps[i]))
+            return diag_error(
+                diag, (struct loc){.name = options_name_with_dashes(of_steps[i]).text},
+                STATUS_BAD_INPUT, "is for the step of the whole model, not of --scope %s",
+                scope_names[p->choices.scope]);
+    if (is_option_given(options, "tokens") && !(prediction_tokens(p) > 0))
         return diag_error(diag, (struct loc){.name = "--tokens"}, STATUS_BAD_INPUT,
                           "needs the tokens of a step, which '%s' does not say for all ranks",
                           options->argument[0]);
@@ -132,7 +132,7 @@ static bool needs_memory_offsets(const struct options *options)
 {
     static const char *const asking[] = {"all", "json", "o", "record", "verify"};
     for (size_t i = 0; i < ARRAY_LEN(asking); i++)
-        if (options_given(options, asking[i]))
+        if (is_option_given(options, asking[i]))
             return true;
     return false;
 }
@@ -146,15 +146,16 @@ static enum status read_late_rank(struct prediction_question *question,
     struct loc at = {.name = "--late-rank"};
     size_t size = colon != NULL ? strlen(colon + 1) : 0;
     uint64_t rank;
-    double percent;
+    double slowdown_percent;
     if (text == NULL)
         return STATUS_OK;
     if (size < 2 || colon[size] != '%' || !parse_u64(text, (size_t)(colon - text), &rank) ||
-        !parse_double(colon + 1, size - 1, &percent) || !(percent > 0 && percent <= 10000))
+        !parse_double(colon + 1, size - 1, &slowdown_percent) ||
+        !(slowdown_percent > 0 && slowdown_percent <= 10000))
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "'%s' is not a rank and a percentage above 0, such as 1:20%%", text);
     question->slow_rank = rank < UINT32_MAX ? (uint32_t)rank : UINT32_MAX;
-    question->slow_factor = 1 + percent / 100;
+    question->slow_factor = 1 + slowdown_percent / 100;
     return STATUS_OK;
 }
 
@@ -178,26 +179,27 @@ static enum status print_report(const struct report *report, const struct option
     struct text out = {0};
     struct screen screen = screen_make(&out);
     enum status status = STATUS_OK;
-    progress_show_part_of_work("writing the files");
-    if (options_given(options, "o"))
+    progress_show_running_part_seconds("writing the files");
+    if (is_option_given(options, "o"))
         status = traces_write(report, options_text(options, "o"),
                               (struct traces_requested_files){
-                                  .writes_ir = options_given(options, "emit-ir"),
-                                  .writes_snapshot = options_given(options, "emit-snapshot"),
-                                  .writes_chakra = options_given(options, "emit-chakra"),
+                                  .writes_ir = is_option_given(options, "emit-ir"),
+                                  .writes_snapshot = is_option_given(options, "emit-snapshot"),
+                                  .writes_chakra = is_option_given(options, "emit-chakra"),
                               },
                               note, diag);
-    if (status == STATUS_OK && options_given(options, "record"))
+    if (status == STATUS_OK && is_option_given(options, "record"))
         status = record_append_prediction(options_text(options, "record"), report, diag);
-    progress_show_part_of_work(NULL);
-    if (options_given(options, "json"))
+    progress_show_running_part_seconds(NULL);
+    if (is_option_given(options, "json"))
         report_print_json(&out, report);
     else
         report_print(&screen, report);
     if (status == STATUS_OK)
         status = command_print(&out, diag);
     text_release(&out);
-    if (status == STATUS_OK && report->scope_times == NULL && !report->prediction->verdict.fits)
+    if (status == STATUS_OK && report->times_of_model_part == NULL &&
+        !report->prediction->verdict.fits)
         return STATUS_NO;
     return status;
 }
@@ -230,46 +232,46 @@ static void put_follow_up_commands(struct text *predict, struct text *plan,
     static const char *const drop[] = {NULL};
     text_puts(predict, "longhaul predict");
     options_put_command(predict, options, without);
-    if (options->argument_count > 0 || options_given(options, "loopback") ||
-        (options_given(options, "scope") &&
+    if (options->argument_count > 0 || is_option_given(options, "loopback") ||
+        (is_option_given(options, "scope") &&
          options_index_of_choice(options, "scope") != SCOPE_STEP))
         return;
     text_puts(plan, "longhaul plan");
     setup_put_given_options(plan, options, &predict_options, is_choice_kept_by_search, drop);
-    if (options_given(options, "sparsity")) /* its value holds for chunks of this size */
+    if (is_option_given(options, "sparsity")) /* its value holds for chunks of this size */
         text_printf(plan, " --chunk %s", options_text(options, "chunk"));
 }
 
 enum status cmd_predict(const struct options *options, struct diag *diag)
 {
     const char *file = options->argument_count > 0 ? options->argument[0] : NULL;
-    bool exact = options_given(options, "exact") || options_given(options, "late-rank");
+    bool exact = is_option_given(options, "exact") || is_option_given(options, "late-rank");
     struct setup setup = {0};
     struct prediction_question question = {
         .setup = &setup,
         .is_exact = exact,
         .builds_whole_list =
-            exact || options_given(options, "o") || options_given(options, "verify"),
+            exact || is_option_given(options, "o") || is_option_given(options, "verify"),
         .skips_offsets = !needs_memory_offsets(options),
         .kernel_times_path = options_text(options, "kernel-times"),
     };
     struct prediction prediction = {0};
     struct alternative best = {0};
     struct operator_times part = {0};
-    struct packed_documents packed = {0};
+    struct batches_of_packed_documents packed = {0};
     struct batch_times batches = {0};
     struct routing_draws draws = {0};
     struct diag note = {0};
     struct report report = {
         .prediction = &prediction,
         .profile = options_text(options, "profile"),
-        .total_tokens = options_number(options, "tokens"),
+        .training_run_tokens = options_number(options, "tokens"),
         .price_per_gpu_hour = options_number(options, "price"),
         .model = options_text(options, "model"),
         .cluster = options_text(options, "cluster"),
         .costs = options_text(options, "costs"),
         .mfu = (enum mfu_convention)options_index_of_choice(options, "mfu"),
-        .shows_all = options_given(options, "all"),
+        .shows_all = is_option_given(options, "all"),
     };
     struct text command = {0}, plan = {0};
     put_follow_up_commands(&command, &plan, options);
@@ -278,22 +280,23 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     enum status status = check_option_conflicts(options, diag);
     if (status == STATUS_OK)
         status = read_late_rank(&question, options, diag);
-    if (status == STATUS_OK && options_given(options, "o"))
+    if (status == STATUS_OK && is_option_given(options, "o"))
         status = trace_folder_check_can_write(options_text(options, "o"), diag);
     if (status == STATUS_OK)
         status = setup_load(&setup, options, file != NULL, diag);
     if (status == STATUS_OK)
         status = documents_pack_batches(&packed, &setup, options, file != NULL,
-                                        (size_t)options_count(options, "batches"), diag);
+                                        (size_t)options_whole_number(options, "batches"), diag);
     report.packed_batch = packed.count > 0 ? packed.batch : NULL;
-    setup.uniform_above_ranks = (uint32_t)options_count(options, "even-above");
-    progress_show_part_of_work(file != NULL ? "reading the schedule" : "building the schedule");
+    setup.uniform_above_ranks = (uint32_t)options_whole_number(options, "even-above");
+    progress_show_running_part_seconds(file != NULL ? "reading the schedule"
+                                                    : "building the schedule");
     if (status == STATUS_OK)
         status = file != NULL ? prediction_memory_of_file(&prediction, &question, options->argument,
                                                           options->argument_count, diag)
                               : prediction_memory(&prediction, &question, &note, diag);
     if (status == STATUS_OK && file == NULL)
-        idle_options_note_one_prediction(options, &setup.request, &prediction.choices, &note);
+        note_idle_options_of_prediction(options, &setup.request, &prediction.choices, &note);
     if (status == STATUS_OK && setup.cluster.line_with_other_wiring != NULL &&
         prediction.choices.ranks > 1)
         diag_note(
@@ -303,44 +306,44 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
             setup.cluster.line_with_other_wiring);
     struct text warning = {0};
     put_first_warning(&warning, &note);
-    report.warning = warning.data;
+    report.filled_in_options_warning = warning.data;
     bool step = prediction.choices.scope == SCOPE_STEP;
     if (status == STATUS_OK)
         status = check_scope_options(options, &prediction, diag);
     if (status == STATUS_OK)
         status = check_late_rank(&prediction, diag);
-    progress_show_part_of_work("verifying the schedule");
-    if (status == STATUS_OK && (file != NULL || options_given(options, "verify")))
+    progress_show_running_part_seconds("verifying the schedule");
+    if (status == STATUS_OK && (file != NULL || is_option_given(options, "verify")))
         status = verify_schedule(&prediction, file != NULL ? file : "schedule", diag);
-    progress_show_part_of_work("simulating the step");
+    progress_show_running_part_seconds("simulating the step");
     if (status == STATUS_OK)
         status = prediction_time(&prediction, diag);
     if (status == STATUS_OK && step)
         status = spreads_find(&prediction.spreads, &prediction, diag);
     if (status == STATUS_OK && packed.count > 1) {
-        progress_show_part_of_work(NULL);
+        progress_show_running_part_seconds(NULL);
         status = batch_times_make(&batches, &prediction, packed.batch, packed.count, diag);
         report.batch_times = &batches;
         report.packed_batches = packed.batch;
     }
     if (status == STATUS_OK && step && prediction.choices.routing != NULL) {
-        progress_show_part_of_work(NULL);
+        progress_show_running_part_seconds(NULL);
         status = routing_draws_make(&draws, &prediction, diag);
         report.routing_draws = &draws;
     }
-    progress_show_part_of_work("comparing with other options");
+    progress_show_running_part_seconds("comparing with other options");
     if (status == STATUS_OK && !step) {
         part = operator_times_of(&prediction);
-        report.scope_times = &part;
+        report.times_of_model_part = &part;
         status = operator_times_find_communication(&part, &prediction, diag);
     }
-    if (status == STATUS_OK && step && file == NULL && !options_given(options, "quick")) {
+    if (status == STATUS_OK && step && file == NULL && !is_option_given(options, "quick")) {
         status = alternatives_find_best(&best, &prediction, diag);
         report.best_alternative = &best;
     }
     if (status == STATUS_OK)
         status = print_report(&report, options, &note, diag);
-    progress_show_part_of_work(
+    progress_show_running_part_seconds(
         NULL); /* the progress line is still shown if no report was printed */
     if (status == STATUS_OK || status == STATUS_NO)
         command_print_notes(&note);
@@ -350,7 +353,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     text_release(&warning);
     prediction_release(&prediction);
     batch_times_release(&batches);
-    packed_documents_release(&packed);
+    batches_of_packed_documents_release(&packed);
     setup_release(&setup);
     return status;
 }

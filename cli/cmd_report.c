@@ -101,12 +101,13 @@ static enum status write_page(const struct page *page, const struct options *opt
                               struct diag *diag)
 {
     struct text path = {0}, said = {0};
-    bool given = options_given(options, "o");
+    bool given = is_option_given(options, "o");
     if (given)
         text_puts(&path, options_text(options, "o"));
     else
         put_default_page_path(&path, options->argument[options->argument_count - 1]);
-    enum status status = file_set_write(path.data, page->html.data, page->html.size, diag);
+    enum status status =
+        file_set_write_single_file(path.data, page->html.data, page->html.size, diag);
     text_printf(&said, "The page is in %s.\n", path.data);
     if (status == STATUS_OK && !given && strcmp(path.data, "-") != 0)
         status = command_print(&said, diag);

@@ -127,7 +127,7 @@ static enum status select_entries(struct reproduction *r, bool *wanted,
     }
     for (size_t e = 0; status == STATUS_OK && e < r->catalogue.entry_count; e++)
         if (wanted[e])
-            status = reproduction_mark_wanted(r, e, diag);
+            status = reproduction_mark_entry_jobs_wanted(r, e, diag);
     return status;
 }
 
@@ -149,7 +149,7 @@ static enum status run_entries(struct reproduction *r, const char *folder, size_
     if (status == STATUS_OK)
         status = answers_open(&answers, path.data, r, diag);
     if (status == STATUS_OK)
-        status = reproduce_run(r, &answers, folder, jobs, diag);
+        status = reproduce_run_pending_jobs(r, &answers, folder, jobs, diag);
     answers_release(&answers);
     text_release(&path);
     return status;
@@ -192,7 +192,7 @@ static enum status print_wrapped(struct text *lines, struct diag *diag)
     return status;
 }
 
-static enum status reproduce_entries(const struct options *options, struct diag *diag)
+static enum status reproduce_selected_entries(const struct options *options, struct diag *diag)
 {
     struct reproduction r = {0};
     struct text out = {0};
@@ -203,9 +203,9 @@ static enum status reproduce_entries(const struct options *options, struct diag 
     if (status == STATUS_OK)
         status = select_entries(&r, wanted, options, diag);
     if (status == STATUS_OK)
-        status = run_entries(&r, folder, (size_t)options_count(options, "jobs"), diag);
+        status = run_entries(&r, folder, (size_t)options_whole_number(options, "jobs"), diag);
     if (status == STATUS_OK) {
-        reproduction_judge(&r);
+        reproduction_judge_points(&r);
         status = write_entries(&r, wanted, folder, &out, diag);
     }
     if (status == STATUS_OK)
@@ -220,8 +220,8 @@ static enum status reproduce_entries(const struct options *options, struct diag 
 enum status cmd_reproduce(const struct options *options, struct diag *diag)
 {
     const struct loc at = {.name = "reproduce"};
-    bool list = options_given(options, "list");
-    if (list && (options->argument_count > 0 || options_given(options, "o")))
+    bool list = is_option_given(options, "list");
+    if (list && (options->argument_count > 0 || is_option_given(options, "o")))
         return diag_error(
             diag, (struct loc){.name = "--list"}, STATUS_BAD_INPUT,
             "prints all figures and tables: it cannot be combined with the name of one or with -o");
@@ -231,8 +231,8 @@ enum status cmd_reproduce(const struct options *options, struct diag *diag)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "the name of a figure or table is missing: `longhaul reproduce --list` "
                           "prints the names; 'all' is all of them");
-    if (!options_given(options, "o"))
+    if (!is_option_given(options, "o"))
         return diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
                           "is missing: the folder that takes rows, figures and text");
-    return reproduce_entries(options, diag);
+    return reproduce_selected_entries(options, diag);
 }

@@ -39,8 +39,8 @@ struct session {
     const char *name; /* the name of the schedule, for messages */
     /* NULL: the schedule is from a file, and --model was not given */
     const struct transformer *model;
-    char step_description[160]; /* a description of the step, for the report */
-    struct text not_honoured;   /* clauses on the choices that the run does not follow */
+    char step_description[160];       /* a description of the step, for the report */
+    struct text not_honoured_clauses; /* clauses on the choices that the run does not follow */
     struct run_options run_options;
     /* (batches, sequences, tokens): with --data a batch for each step, else one for all steps */
     int32_t *tokens;
@@ -51,7 +51,7 @@ struct session {
 
 /* ---- the schedule that is run ---- */
 
-static void set_device_capability(void *user, const char *key, const char *value)
+static void read_capability_from_description(void *user, const char *key, const char *value)
 {
     int64_t number;
     if (strcmp(key, "compute_capability") == 0 && parse_i64(value, strlen(value), &number))
@@ -60,11 +60,12 @@ static void set_device_capability(void *user, const char *key, const char *value
 
 /* Sets the request's compute capability, on which workspaces depend, to that of the device that runs the step, unless a
  * cluster states it. */
-static void request_device_capability(const struct backend *backend, struct request *request)
+static void set_request_capability_from_device(const struct backend *backend,
+                                               struct request *request)
 {
     struct diag unread = {0};
     if (request->sm == 0 && backend->describe != NULL)
-        (void)backend->describe(set_device_capability, &request->sm, &unread);
+        (void)backend->describe(read_capability_from_description, &request->sm, &unread);
     diag_release(&unread);
 }
 
@@ -75,11 +76,11 @@ static void note_choices_not_followed(struct session *s, const struct choices *c
     static const char *const options[] = {"profile", "compile", "kernels", "attention", "from"};
     bool chosen = false;
     for (size_t i = 0; i < ARRAY_LEN(options); i++)
-        chosen = chosen || options_given(s->options, options[i]);
-    not_honoured_put(&s->not_honoured, choices, host);
-    if (chosen && s->not_honoured.size > 0)
+        chosen = chosen || is_option_given(s->options, options[i]);
+    put_clauses_of_not_honoured_choices(&s->not_honoured_clauses, choices, host);
+    if (chosen && s->not_honoured_clauses.size > 0)
         diag_note(&s->note, (struct loc){.name = "run"}, "differs from what is predicted: %s",
-                  s->not_honoured.data);
+                  s->not_honoured_clauses.data);
 }
 
 static enum status build_schedule(struct session *s, struct diag *diag)
@@ -88,7 +89,7 @@ static enum status build_schedule(struct session *s, struct diag *diag)
     struct request *r = &s->setup.request;
     size_t count;
     bool host = backend_find(s->run_options.exec.backend)->kernels_run_on_host;
-    request_device_capability(backend_find(s->run_options.exec.backend), r);
+    set_request_capability_from_device(backend_find(s->run_options.exec.backend), r);
     if (r->dtype < 0)
         r->dtype = host && !states_are_bf16((enum states)r->states) ? DTYPE_F32 : DTYPE_BF16;
     if (r->attention_impl < 0)
@@ -109,7 +110,7 @@ static enum status build_schedule(struct session *s, struct diag *diag)
     if (status == STATUS_OK)
         status = step_build(&s->ir, &choices, diag);
     if (status == STATUS_OK) {
-        idle_options_note_one_prediction(s->options, r, &choices, &s->note);
+        note_idle_options_of_prediction(s->options, r, &choices, &s->note);
         note_choices_not_followed(s, &choices, host);
         bool whole = choices.scope == SCOPE_STEP;
         snprintf(s->step_description, sizeof s->step_description,
@@ -215,7 +216,7 @@ static enum status read_or_draw_tokens(struct session *s, struct diag *diag)
     return STATUS_OK;
 }
 
-static enum status check_model_of_schedule(struct session *s, struct diag *diag)
+static enum status set_exec_model_or_refuse_missing(struct session *s, struct diag *diag)
 {
     if (s->model != NULL) {
         s->run_options.exec.model = (struct exec_model){s->model->norm_eps, s->model->rope_theta};
@@ -237,7 +238,7 @@ static void begin_run_json(struct session *s)
         command_begin_json(&s->json, "run");
 }
 
-static enum status check_step(struct session *s, struct diag *diag)
+static enum status check_step_against_reference(struct session *s, struct diag *diag)
 {
     struct reference_check check = {0};
     struct exec_options exec = s->run_options.exec;
@@ -245,8 +246,8 @@ static enum status check_step(struct session *s, struct diag *diag)
     exec.notes = s->run_options.runs_steps
                      ? NULL
                      : &s->note; /* if the step also runs, that run makes the same notes */
-    enum status status = reference_check_tokens(&check, &s->ir, s->name, s->model, s->tokens,
-                                                s->run_options.seed, &exec, diag);
+    enum status status = reference_check_step_on_tokens(
+        &check, &s->ir, s->name, s->model, s->tokens, s->run_options.seed, &exec, diag);
     if (status == STATUS_OK) {
         begin_run_json(s);
         if (s->json.out != NULL)
@@ -267,7 +268,9 @@ static enum status report_loss_curve(struct session *s, struct training *trainin
     struct loss_curve curve = {
         .loss = training->losses,
         .step_count = s->run_options.step_count,
-        .tolerance = 100 * reference_check_rule_of(training_storage_dtype(&s->ir)).loss_tolerance,
+        .tolerance =
+            100 *
+            reference_check_rule_of_dtype(training_coarsest_result_dtype(&s->ir)).loss_tolerance,
     };
     double *reference = NULL;
     enum status status = STATUS_OK;
@@ -281,7 +284,7 @@ static enum status report_loss_curve(struct session *s, struct training *trainin
             run_json_put_loss_curve(&s->json, &curve);
         else
             run_report_put_loss_curve(&s->out, &curve);
-        if (s->run_options.wants_check && !(run_loss_curve_error(&curve) <= curve.tolerance))
+        if (s->run_options.wants_check && !(run_loss_curve_worst_error(&curve) <= curve.tolerance))
             status = diag_error(diag, (struct loc){.name = s->name}, STATUS_NO,
                                 "the loss of a step differs from the reference's by more than %g "
                                 "of the reference's",
@@ -293,7 +296,7 @@ static enum status report_loss_curve(struct session *s, struct training *trainin
 
 static const char *name_of_interrupting_signal(void)
 {
-    return interrupt_signal() != 0 ? interrupt_signal_name() : NULL;
+    return interrupt_caught_signal() != 0 ? interrupt_describe_signal() : NULL;
 }
 
 static enum status run_and_report(struct session *s, const struct training_options *how,
@@ -310,7 +313,7 @@ static enum status run_and_report(struct session *s, const struct training_optio
         s->run_options.exec.ended_by = name_of_interrupting_signal;
         s->run_options.exec.notes = &s->note;
         interrupt_catch(&interrupt);
-        status = training_run(&training, &s->run_options.exec, &result, diag);
+        status = training_run_schedule(&training, &s->run_options.exec, &result, diag);
         interrupt_release(&interrupt);
     }
     bool is_printing_process = !is_launched_per_rank(s->options) || bootstrap_is_printing_process();
@@ -319,8 +322,8 @@ static enum status run_and_report(struct session *s, const struct training_optio
     if (status == STATUS_OK && s->run_options.exec.records_trace && is_printing_process) {
         if (s->model != NULL)
             trace_set_key(&result.trace, "model", s->model->name);
-        if (s->not_honoured.size > 0)
-            trace_set_key(&result.trace, "not_honoured", s->not_honoured.data);
+        if (s->not_honoured_clauses.size > 0)
+            trace_set_key(&result.trace, "not_honoured", s->not_honoured_clauses.data);
         saved = trace_folder_save(&result.trace, options_text(s->options, "o"), &s->note, diag);
     }
     if (status == STATUS_OK) {
@@ -343,26 +346,26 @@ static enum status run_and_report(struct session *s, const struct training_optio
 static enum status run_check_steps_and_report(struct session *s, struct diag *diag)
 {
     enum status status = run_options_read(&s->run_options, s->options, diag);
-    const struct training_options how = {.seed = s->run_options.seed,
-                                         .draws_flat_weights = s->run_options.draws_flat_weights,
-                                         .starts_from_zero_moments = true,
-                                         .makes_reference = s->run_options.trains_on_data &&
-                                                            s->run_options.wants_check};
+    const struct training_options how = {
+        .seed = s->run_options.seed,
+        .draws_weights_near_zero = s->run_options.draws_weights_near_zero,
+        .starts_from_zero_moments = true,
+        .makes_reference = s->run_options.trains_on_data && s->run_options.wants_check};
     const struct training_options most = {.makes_reference = s->run_options.wants_check,
                                           .collects_tensors = s->run_options.wants_check};
     bool is_printing_process = !is_launched_per_rank(s->options) || bootstrap_is_printing_process();
-    if (status == STATUS_OK && options_given(s->options, "o") && is_printing_process)
+    if (status == STATUS_OK && is_option_given(s->options, "o") && is_printing_process)
         status = trace_folder_check_can_write(options_text(s->options, "o"), diag);
     if (status == STATUS_OK)
         status = load_schedule(s, diag);
     if (status == STATUS_OK)
-        status = check_model_of_schedule(s, diag);
+        status = set_exec_model_or_refuse_missing(s, diag);
     if (status == STATUS_OK)
         status = check_memory(s, &most, diag);
     if (status == STATUS_OK)
         status = read_or_draw_tokens(s, diag);
     if (status == STATUS_OK && s->run_options.wants_check)
-        status = check_step(s, diag);
+        status = check_step_against_reference(s, diag);
     if (status == STATUS_OK && s->run_options.runs_steps)
         status = run_and_report(s, &how, diag);
     return status;
@@ -372,7 +375,7 @@ enum status cmd_run(const struct options *options, struct diag *diag)
 {
     struct session session = {.options = options};
     struct text *out = &session.out;
-    if (options_given(options, "json"))
+    if (is_option_given(options, "json"))
         session.json.out = out;
     enum status status = run_check_steps_and_report(&session, diag);
     bool is_printing_process = !is_launched_per_rank(options) || bootstrap_is_printing_process();
@@ -390,7 +393,7 @@ enum status cmd_run(const struct options *options, struct diag *diag)
     free(session.tokens);
     ir_release(&session.ir);
     setup_release(&session.setup);
-    text_release(&session.not_honoured);
+    text_release(&session.not_honoured_clauses);
     diag_release(&session.note);
     command_exit_if_interrupted(diag);
     return status;

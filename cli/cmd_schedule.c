@@ -51,7 +51,7 @@ static enum status build_schedule(struct ir *ir, struct setup *setup, const stru
     if (status == STATUS_OK)
         status = step_build(ir, &resolved.choices, diag);
     if (status == STATUS_OK) {
-        idle_options_note_one_prediction(options, &setup->request, &resolved.choices, &note);
+        note_idle_options_of_prediction(options, &setup->request, &resolved.choices, &note);
         command_print_notes(&note);
     }
     resolved_release(&resolved);
@@ -88,16 +88,16 @@ enum status cmd_schedule(const struct options *options, struct diag *diag)
     const char *file = options->argument_count > 0 ? options->argument[0] : NULL;
     struct setup setup = {0};
     struct ir ir = {0};
-    enum status status =
-        file ? setup_refuse_for_file(options, diag) : setup_load(&setup, options, false, diag);
+    enum status status = file ? setup_refuse_for_schedule_file(options, diag)
+                              : setup_load(&setup, options, false, diag);
     if (status == STATUS_OK)
         status = file ? schedule_load(&ir, options->argument, options->argument_count, NULL, diag)
                       : build_schedule(&ir, &setup, options, diag);
-    if (status == STATUS_OK && options_given(options, "classes"))
+    if (status == STATUS_OK && is_option_given(options, "classes"))
         status = print_tensor_classes(&ir, diag);
     else if (status == STATUS_OK)
         status = ir_save(&ir, options_text(options, "o"),
-                         options_given(options, "flat") ? IR_TEXT_FLAT : IR_TEXT_LOOPS, diag);
+                         is_option_given(options, "flat") ? IR_TEXT_FLAT : IR_TEXT_LOOPS, diag);
     ir_release(&ir);
     setup_release(&setup);
     return status;
@@ -107,7 +107,7 @@ static void print_verify_result(struct text *out, const struct ir *ir,
                                 const struct verify_report *report)
 {
     uint64_t failures = 0;
-    for (size_t i = 0; i < VERIFY_RULES; i++) {
+    for (size_t i = 0; i < VERIFY_RULE_COUNT; i++) {
         const struct verify_result *result = &report->result[i];
         failures += result->failure_count;
         text_printf(out, "%-18s ", verify_rule_name(i));
@@ -131,7 +131,7 @@ static void print_verify_json(struct text *out, const struct ir *ir,
     uint64_t failures = 0;
     command_begin_json(&json, "check");
     json_begin_array(&json, "rules");
-    for (size_t i = 0; i < VERIFY_RULES; i++) {
+    for (size_t i = 0; i < VERIFY_RULE_COUNT; i++) {
         failures += report->result[i].failure_count;
         json_begin_object(&json, NULL);
         json_put_text(&json, "name", verify_rule_name(i));
@@ -151,7 +151,7 @@ static void print_verify_json(struct text *out, const struct ir *ir,
 
 /* Returns the limits for the verifier: the usable bytes of a device, if a cluster is named whose devices have a
  * limit; otherwise no limit. */
-static struct verify_arena_limits verify_limits_of(const struct setup *setup)
+static struct verify_arena_limits verify_arena_limits_of_cluster(const struct setup *setup)
 {
     struct verify_arena_limits limits = {0};
     double bytes = setup->cluster.device.usable_bytes;
@@ -176,10 +176,10 @@ enum status cmd_check(const struct options *options, struct diag *diag)
     if (strcmp(name, "-") == 0)
         name = "standard input";
     const bool core_plan = file.size > 0 && core_plan_is_text_of_plan(file.data, file.size);
-    if (status == STATUS_OK && !core_plan && (!is_from_file || options_given(options, "cluster")))
+    if (status == STATUS_OK && !core_plan && (!is_from_file || is_option_given(options, "cluster")))
         status = setup_load(&setup, options, is_from_file, diag);
     else if (status == STATUS_OK)
-        status = setup_refuse_for_file(options, diag);
+        status = setup_refuse_for_schedule_file(options, diag);
     if (status == STATUS_OK && core_plan)
         verdict = check_core_plan(name, &file, options, diag);
     else if (status == STATUS_OK)
@@ -187,13 +187,13 @@ enum status cmd_check(const struct options *options, struct diag *diag)
                  : is_from_file ? schedule_parse(&ir, name, &file, NULL, diag)
                                 : build_schedule(&ir, &setup, options, diag);
     if (status == STATUS_OK && !core_plan) {
-        struct verify_arena_limits limits = verify_limits_of(&setup);
+        struct verify_arena_limits limits = verify_arena_limits_of_cluster(&setup);
         verdict = verify(&ir, &limits, name, &report, diag);
-        if (options_given(options, "json"))
+        if (is_option_given(options, "json"))
             print_verify_json(&out, &ir, &report);
         else
             print_verify_result(&out, &ir, &report);
-        if (!options_given(options, "quiet"))
+        if (!is_option_given(options, "quiet"))
             status = command_print(&out, diag);
     }
     text_release(&out);

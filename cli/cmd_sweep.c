@@ -65,7 +65,7 @@ static enum status check_option_conflicts(const struct options *options, struct 
 {
     static const char *const of_files[] = {"part", "json"};
     for (size_t i = 0; i < ARRAY_LEN(of_files); i++)
-        if (options_given(options, of_files[i]) && !options_given(options, "o"))
+        if (is_option_given(options, of_files[i]) && !is_option_given(options, "o"))
             return diag_error(diag, (struct loc){.name = i == 0 ? "--part" : "--json"},
                               STATUS_BAD_INPUT, "needs -o, the file to write the rows to");
     return STATUS_OK;
@@ -97,7 +97,7 @@ static enum status finish_sweep(struct sweep_journal *journal, const struct swee
 {
     struct text out = {0};
     const char *path = options_text(options, "o");
-    bool json = options_given(options, "json");
+    bool json = is_option_given(options, "json");
     enum status status = STATUS_OK;
     if (sweep->parts > 0 && !journal->is_complete) {
         text_printf(&out,
@@ -110,8 +110,8 @@ static enum status finish_sweep(struct sweep_journal *journal, const struct swee
         if (!journal->is_complete)
             status = sweep_journal_finish(journal, diag);
         if (status == STATUS_OK && path != NULL)
-            status =
-                sweep_summarise(path, journal->resumed_row_count, journal->is_complete, json, diag);
+            status = sweep_print_summary(path, journal->resumed_row_count, journal->is_complete,
+                                         json, diag);
         else if (status == STATUS_OK)
             status = verdict_of_printed_rows(journal, diag);
     }
@@ -124,7 +124,7 @@ enum status cmd_sweep(const struct options *options, struct diag *diag)
     struct sweep_grid grid = {0};
     struct sweep_journal journal = {0};
     struct sweep_options sweep = {
-        .worker_count = (size_t)options_count(options, "jobs"),
+        .worker_count = (size_t)options_whole_number(options, "jobs"),
     };
     struct launcher launcher = {0};
     struct diag note = {0};
@@ -138,13 +138,13 @@ enum status cmd_sweep(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = sweep_check_setup(&grid, diag);
     if (status == STATUS_OK)
-        status = launcher_load_if_needed(&launcher, diag);
+        status = launcher_load_if_started_by_mpirun(&launcher, diag);
     if (status == STATUS_OK && launcher.process_count > 1 && sweep.parts > 0)
         status = diag_error(diag, (struct loc){.name = "--part"}, STATUS_BAD_INPUT,
                             "the launcher already distributes all points over its processes; "
                             "leave --part out");
     if (status == STATUS_OK && launcher.rank > 0) {
-        status = sweep_serve_points(&grid, sweep.worker_count, &launcher, diag);
+        status = sweep_predict_points_for_rank_0(&grid, sweep.worker_count, &launcher, diag);
         goto out;
     }
     if (status == STATUS_OK)

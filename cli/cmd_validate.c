@@ -115,7 +115,7 @@ static void split_figures_and_steps(struct measurement_sets *data)
 static enum status load_measurements(struct measurement_sets *data, const struct options *options,
                                      struct diag *diag)
 {
-    enum status status = options_given(options, "data")
+    enum status status = is_option_given(options, "data")
                              ? external_load(&data->all_rows, options_text(options, "data"), diag)
                              : external_load_shipped(&data->all_rows, diag);
     split_figures_and_steps(data);
@@ -132,7 +132,7 @@ struct row_filter {
 static bool step_passes_filter(const struct external_run *row, const struct row_filter *filter,
                                const char *want)
 {
-    return filter->step_column == EXTERNAL_GPU ? external_is_device(row, want)
+    return filter->step_column == EXTERNAL_GPU ? external_row_is_of_gpu(row, want)
                                                : strcmp(row->cells[filter->step_column], want) == 0;
 }
 
@@ -148,7 +148,7 @@ static void add_distinct_value(const char **value, size_t *count, const char *ot
 static enum status report_no_rows_left(const struct row_filter *filter, const char *want,
                                        const char *const *value, size_t count, struct diag *diag)
 {
-    const struct option_label shown = options_make_label(filter->option);
+    const struct option_name_with_dashes shown = options_name_with_dashes(filter->option);
     struct text values = {0};
     struct loc at = {.name = shown.text};
     for (size_t i = 0; i < count; i++)
@@ -164,8 +164,9 @@ static enum status report_no_rows_left(const struct row_filter *filter, const ch
     return status;
 }
 
-static enum status apply_filter(struct measurement_sets *data, const struct row_filter *filter,
-                                const char *want, struct diag *diag)
+static enum status drop_rows_that_fail_filter(struct measurement_sets *data,
+                                              const struct row_filter *filter, const char *want,
+                                              struct diag *diag)
 {
     size_t figures = data->figures.row_count, steps = data->steps.row_count, values = 0;
     const char **value = heap_zalloc(figures + steps + 1, sizeof *value);
@@ -214,8 +215,8 @@ static void drop_layouts_without_longest(struct external_runs *figures)
 /* Keeps the rows that pass every filter, and the layouts that these rows need. If a filter leaves
  * no row, the error lists the values that the rows before it had, or says that there were no rows
  * to which the filter applies. */
-static enum status filter_runs(struct measurement_sets *data, const struct options *options,
-                               struct diag *diag)
+static enum status keep_rows_that_pass_all_filters(struct measurement_sets *data,
+                                                   const struct options *options, struct diag *diag)
 {
     static const struct row_filter filters[] = {
         {"source", EXTERNAL_SOURCE, EXTERNAL_SOURCE},
@@ -225,11 +226,11 @@ static enum status filter_runs(struct measurement_sets *data, const struct optio
     };
     enum status status = STATUS_OK;
     for (size_t f = 0; status == STATUS_OK && f < ARRAY_LEN(filters); f++)
-        if (options_given(options, filters[f].option))
-            status =
-                apply_filter(data, &filters[f], options_text(options, filters[f].option), diag);
+        if (is_option_given(options, filters[f].option))
+            status = drop_rows_that_fail_filter(data, &filters[f],
+                                                options_text(options, filters[f].option), diag);
     for (size_t f = 0; f < ARRAY_LEN(filters); f++)
-        if (options_given(options, filters[f].option))
+        if (is_option_given(options, filters[f].option))
             drop_layouts_without_longest(&data->figures);
     return status;
 }
@@ -252,20 +253,21 @@ static enum status report_unpredicted_rows(const struct validation *v,
 }
 
 /* Writes the rows of both kinds, first the figures. */
-static enum status save_results(const struct validation *v, const struct external_validation *steps,
-                                const char *path, struct diag *diag)
+static enum status write_validated_rows_as_csv(const struct validation *v,
+                                               const struct external_validation *steps,
+                                               const char *path, struct diag *diag)
 {
     struct text out = {0};
     struct external_result *result = heap_zalloc(v->rows->row_count + 1, sizeof *result);
     for (size_t i = 0; i < v->rows->row_count; i++) {
         result[i] = v->row[i].result;
         if (result[i].outcome == OUTCOME_OK && !v->row[i].counts_in_means)
-            result[i].prediction_error = v->row[i].remark; /* why the error does not count */
+            result[i].prediction_failure_text = v->row[i].remark; /* why the error does not count */
     }
     external_print_columns(&out);
     external_print(v->rows, result, &out);
     external_print(steps->runs, steps->result, &out);
-    enum status status = file_set_write(path, out.data, out.size, diag);
+    enum status status = file_set_write_single_file(path, out.data, out.size, diag);
     text_release(&out);
     free(result);
     return status;
@@ -283,11 +285,11 @@ static enum status print_step_errors(struct text *out, const struct validation *
     if (status == STATUS_OK)
         run_residuals_print(out, runs, &shipped);
     if (status == STATUS_OK)
-        open_table_print(out, runs, &shipped, false);
+        open_table_print_accuracy(out, runs, &shipped, false);
     if (status == STATUS_OK)
         coverage_print(out, runs, &shipped);
     if (status == STATUS_OK)
-        coverage_print_fits(out, v, steps);
+        coverage_print_verdict_reliability(out, v, steps);
     evidence_release(&shipped);
     return status;
 }
@@ -305,27 +307,28 @@ static enum status write_accuracy_pages(const struct validation *v,
     return status;
 }
 
-static enum status print_results(const struct validation *v,
-                                 const struct external_validation *steps,
-                                 const struct residuals *runs, const struct options *options,
-                                 struct text *out, struct diag *diag)
+static enum status print_validation_reports(const struct validation *v,
+                                            const struct external_validation *steps,
+                                            const struct residuals *runs,
+                                            const struct options *options, struct text *out,
+                                            struct diag *diag)
 {
     enum status status = STATUS_OK;
-    if (options_given(options, "json")) {
+    if (is_option_given(options, "json")) {
         validation_print_json(out, v, steps);
         return STATUS_OK;
     }
     if (v->rows->row_count > 0 || steps->runs->row_count == 0)
-        validation_print(out, v, options_given(options, "all"));
-    if (options_given(options, "baseline"))
+        validation_print(out, v, is_option_given(options, "all"));
+    if (is_option_given(options, "baseline"))
         validation_print_baseline(out, v);
-    if (options_given(options, "sensitivity"))
+    if (is_option_given(options, "sensitivity"))
         status = validation_print_sensitivity(out, v, diag);
-    if (status == STATUS_OK && options_given(options, "leave-one-out"))
+    if (status == STATUS_OK && is_option_given(options, "leave-one-out"))
         status = validation_print_leave_one_out(out, v, diag);
     if (status == STATUS_OK && steps->runs->row_count > 0) {
         text_puts(out, v->rows->row_count > 0 ? "\n" : "");
-        external_validation_print(out, steps, options_given(options, "all"));
+        external_validation_print(out, steps, is_option_given(options, "all"));
     }
     if (status == STATUS_OK)
         status = print_step_errors(out, v, steps, runs, diag);
@@ -339,16 +342,16 @@ static enum status check_options_suit_rows(const struct options *options,
 {
     static const char *const of_figures[] = {"baseline", "sensitivity", "leave-one-out"};
     for (size_t i = 0; i < ARRAY_LEN(of_figures); i++) {
-        if (!options_given(options, of_figures[i]))
+        if (!is_option_given(options, of_figures[i]))
             continue;
-        if (options_given(options, "json"))
+        if (is_option_given(options, "json"))
             return diag_error(diag, (struct loc){.name = "--json"}, STATUS_BAD_INPUT,
                               "cannot be combined with --baseline, --sensitivity or "
                               "--leave-one-out");
         if (data->figures.row_count == 0 && data->steps.row_count > 0)
-            return diag_error(diag, (struct loc){.name = options_make_label(of_figures[i]).text},
-                              STATUS_BAD_INPUT,
-                              "is for published figures, and there are no such rows");
+            return diag_error(
+                diag, (struct loc){.name = options_name_with_dashes(of_figures[i]).text},
+                STATUS_BAD_INPUT, "is for published figures, and there are no such rows");
     }
     return STATUS_OK;
 }
@@ -356,19 +359,20 @@ static enum status check_options_suit_rows(const struct options *options,
 /* The options with which a file is read and nothing is predicted. */
 static const char *const file_options[] = {"check-rows", "records"};
 
-static enum status print_file_report(const struct options *options, size_t which, struct diag *diag)
+static enum status report_file_without_predicting(const struct options *options, size_t which,
+                                                  struct diag *diag)
 {
     struct text out = {0};
     const char *path = options_text(options, file_options[which]);
     size_t given = 0;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        given += options_given(options, rows[i].name);
+        given += is_option_given(options, rows[i].name);
     if (given > 1)
-        return diag_error(diag, (struct loc){.name = options_make_label(file_options[which]).text},
-                          STATUS_BAD_INPUT,
-                          "cannot be combined with other options, since it predicts nothing");
+        return diag_error(
+            diag, (struct loc){.name = options_name_with_dashes(file_options[which]).text},
+            STATUS_BAD_INPUT, "cannot be combined with other options, since it predicts nothing");
     enum status status = which == 0 ? validation_check_rows(&out, path, diag)
-                                    : validation_print_records(&out, path, diag);
+                                    : validation_print_record_file(&out, path, diag);
     if (status == STATUS_OK || status == STATUS_NO) {
         enum status printed = command_print(&out, diag);
         status = printed == STATUS_OK ? status : printed;
@@ -382,15 +386,15 @@ static enum status check_pages_folder(const char *folder, struct diag *diag)
 {
     size_t before = diag->size;
     enum status status = trace_folder_check_can_write(folder, diag);
-    diag_name_place_of_messages(diag, before, "--pages");
+    diag_add_place_to_errors(diag, before, "--pages");
     return status;
 }
 
 enum status cmd_validate(const struct options *options, struct diag *diag)
 {
     for (size_t i = 0; i < ARRAY_LEN(file_options); i++)
-        if (options_given(options, file_options[i]))
-            return print_file_report(options, i, diag);
+        if (is_option_given(options, file_options[i]))
+            return report_file_without_predicting(options, i, diag);
     struct measurement_sets data = {0};
     struct validation figures = {.load_setup = external_setup_read_args};
     struct external_validation steps = {0};
@@ -398,37 +402,38 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
     struct text out = {0};
     enum status status = load_measurements(&data, options, diag);
     if (status == STATUS_OK)
-        status = filter_runs(&data, options, diag);
+        status = keep_rows_that_pass_all_filters(&data, options, diag);
     if (status == STATUS_OK)
         status = check_options_suit_rows(options, &data, diag);
-    if (status == STATUS_OK && options_given(options, "pages"))
+    if (status == STATUS_OK && is_option_given(options, "pages"))
         status = check_pages_folder(options_text(options, "pages"), diag);
-    if (status == STATUS_OK && options_given(options, "o"))
+    if (status == STATUS_OK && is_option_given(options, "o"))
         status = file_set_check_path(options_text(options, "o"), diag);
-    if (status == STATUS_OK && options_given(options, "residuals"))
+    if (status == STATUS_OK && is_option_given(options, "residuals"))
         status = file_set_check_path(options_text(options, "residuals"), diag);
     if (status == STATUS_OK)
         status = validation_run(&figures, &data.figures, diag);
     if (status == STATUS_OK)
         status = external_validation_run(&steps, &data.steps, external_setup_read_args, diag);
     if (status == STATUS_OK)
-        status = run_residuals_add(&runs, &figures, &steps, diag);
+        status = run_residuals_add_runs(&runs, &figures, &steps, diag);
     if (status == STATUS_OK)
-        status = print_results(&figures, &steps, &runs, options, &out, diag);
+        status = print_validation_reports(&figures, &steps, &runs, options, &out, diag);
     if (status == STATUS_OK) {
         status = command_print(&out, diag);
         /* the files are written even if the report could not be printed, for example into a closed
          * pipe */
-        if (options_given(options, "o")) {
-            enum status saved = save_results(&figures, &steps, options_text(options, "o"), diag);
+        if (is_option_given(options, "o")) {
+            enum status saved =
+                write_validated_rows_as_csv(&figures, &steps, options_text(options, "o"), diag);
             status = status == STATUS_OK ? saved : status;
         }
-        if (options_given(options, "pages")) {
+        if (is_option_given(options, "pages")) {
             enum status saved =
                 write_accuracy_pages(&figures, &steps, &runs, options_text(options, "pages"), diag);
             status = status == STATUS_OK ? saved : status;
         }
-        if (options_given(options, "residuals")) {
+        if (is_option_given(options, "residuals")) {
             enum status saved = residuals_save(&runs, options_text(options, "residuals"), diag);
             status = status == STATUS_OK ? saved : status;
         }

@@ -26,12 +26,13 @@ static const struct option why_rows[] = {
 const struct option_set why_options = {"snapshot", why_rows, ARRAY_LEN(why_rows)};
 
 /* The part of the answer about the configuration that the options describe. */
-struct memory_answer {
-    bool is_known;            /* the options describe a configuration, and it was predicted */
-    uint64_t predicted_bytes; /* predicted bytes in the allocator, without its cache */
+struct configuration_answer {
+    /* the options describe a configuration, and it was predicted */
+    bool is_configuration_predicted;
+    uint64_t predicted_allocator_bytes; /* predicted bytes in the allocator, without its cache */
     /* bytes that the process had in use, plus those of the allocation that failed */
     uint64_t used_bytes;
-    uint64_t allocator_max_bytes; /* the most bytes that the allocator could have had */
+    uint64_t allocator_limit_bytes; /* the most bytes that the allocator could have had */
     /* bytes that the process used beyond the predicted ones; they are added to what each suggestion needs */
     uint64_t unpredicted_bytes;
     double step_s;
@@ -53,8 +54,9 @@ static enum status load_snapshot(struct torch_snapshot *snapshot, const char *pa
 
 /* Predicts the configuration, compares its memory with what the process had, and finds options with which the step
  * would have fitted. */
-static enum status find_memory_answer(struct memory_answer *a, const struct torch_snapshot *s,
-                                      const struct options *options, struct diag *diag)
+static enum status find_configuration_answer(struct configuration_answer *a,
+                                             const struct torch_snapshot *s,
+                                             const struct options *options, struct diag *diag)
 {
     struct setup setup = {0};
     struct prediction base = {0};
@@ -63,15 +65,16 @@ static enum status find_memory_answer(struct memory_answer *a, const struct torc
     if (status == STATUS_OK)
         status = prediction_make(&base, &question, diag);
     if (status == STATUS_OK) {
-        a->is_known = true;
-        a->predicted_bytes = alternatives_allocator_bytes(&base);
+        a->is_configuration_predicted = true;
+        a->predicted_allocator_bytes = alternatives_allocator_bytes(&base);
         a->used_bytes = s->active_bytes + s->failed_bytes;
-        a->allocator_max_bytes = s->reserved_bytes + s->device_free_bytes;
-        a->unpredicted_bytes =
-            a->used_bytes > a->predicted_bytes ? a->used_bytes - a->predicted_bytes : 0;
+        a->allocator_limit_bytes = s->reserved_bytes + s->device_free_bytes;
+        a->unpredicted_bytes = a->used_bytes > a->predicted_allocator_bytes
+                                   ? a->used_bytes - a->predicted_allocator_bytes
+                                   : 0;
         a->step_s = base.sim.step_s;
-        uint64_t most = a->allocator_max_bytes > a->unpredicted_bytes
-                            ? a->allocator_max_bytes - a->unpredicted_bytes
+        uint64_t most = a->allocator_limit_bytes > a->unpredicted_bytes
+                            ? a->allocator_limit_bytes - a->unpredicted_bytes
                             : 0;
         status = alternatives_rank_suggestions(a->suggestion, &a->suggestion_count, &a->tried_count,
                                                &base, most, diag);
@@ -130,14 +133,15 @@ static void put_allocation_sites(struct rows *rows, const struct torch_snapshot 
     rows_end(rows);
 }
 
-static void put_suggestions(struct rows *rows, const struct memory_answer *a, size_t top)
+static void put_suggestions(struct rows *rows, const struct configuration_answer *a, size_t top)
 {
     const struct report_time_format time = report_time_format_for(a->step_s);
     rows_begin(rows, "would_have_fitted", NULL, &why_tables[WHY_SUGGESTIONS]);
     for (size_t i = 0; i < a->suggestion_count && i < top; i++) {
         const struct suggestion *r = &a->suggestion[i];
         struct text step = {0};
-        text_printf(&step, "%.*f %-2s", time.decimals, r->step_s / time.unit_s, time.name);
+        text_printf(&step, "%.*f %-2s", time.decimals, r->step_s / time.seconds_per_unit,
+                    time.name);
         rows_put_name(rows, r->options);
         rows_put_name(rows, step.data);
         rows_put_number(rows, r->step_s);
@@ -170,19 +174,22 @@ static void print_snapshot(struct text *out, const struct torch_snapshot *s, siz
     put_allocation_sites(&rows, s, top);
 }
 
-static void print_memory_answer(struct text *out, const struct memory_answer *a, size_t top)
+static void print_configuration_answer(struct text *out, const struct configuration_answer *a,
+                                       size_t top)
 {
     struct report_time_format time = report_time_format_for(a->step_s);
     put_gib(out, "\nneeded     ", a->used_bytes, " of ");
-    put_gib(out, "", a->allocator_max_bytes, " that the allocator could have; predicted ");
-    put_gib(out, "", a->predicted_bytes,
-            a->predicted_bytes > a->used_bytes ? " at the step's peak, which was not reached" : "");
+    put_gib(out, "", a->allocator_limit_bytes, " that the allocator could have; predicted ");
+    put_gib(out, "", a->predicted_allocator_bytes,
+            a->predicted_allocator_bytes > a->used_bytes
+                ? " at the step's peak, which was not reached"
+                : "");
     if (a->unpredicted_bytes > 0)
         put_gib(out, ", and ", a->unpredicted_bytes,
                 " that the schedule does not know of are added to "
                 "every option");
     text_printf(out, "\nstep       %.*f %s as it was configured, had there been memory\n\n",
-                time.decimals, a->step_s / time.unit_s, time.name);
+                time.decimals, a->step_s / time.seconds_per_unit, time.name);
     if (a->suggestion_count == 0) {
         text_printf(out, "none of %zu options, alone or two together, would have fitted\n",
                     a->tried_count);
@@ -193,7 +200,7 @@ static void print_memory_answer(struct text *out, const struct memory_answer *a,
 }
 
 static void print_json(struct text *out, const struct torch_snapshot *s,
-                       const struct memory_answer *a, size_t top)
+                       const struct configuration_answer *a, size_t top)
 {
     struct json_out json = {.out = out};
     command_begin_json(&json, "why");
@@ -208,10 +215,10 @@ static void print_json(struct text *out, const struct torch_snapshot *s,
     json_put_count(&json, "segments", s->segment_count);
     struct rows rows = {.json = &json};
     put_allocation_sites(&rows, s, top);
-    if (a->is_known) {
-        json_put_count(&json, "predicted_bytes", a->predicted_bytes);
+    if (a->is_configuration_predicted) {
+        json_put_count(&json, "predicted_bytes", a->predicted_allocator_bytes);
         json_put_count(&json, "not_predicted_bytes", a->unpredicted_bytes);
-        json_put_count(&json, "most_bytes", a->allocator_max_bytes);
+        json_put_count(&json, "most_bytes", a->allocator_limit_bytes);
         json_put_number(&json, "step_s", a->step_s);
         json_put_count(&json, "tried", a->tried_count);
         put_suggestions(&rows, a, top);
@@ -223,21 +230,21 @@ static void print_json(struct text *out, const struct torch_snapshot *s,
 enum status cmd_why(const struct options *options, struct diag *diag)
 {
     struct torch_snapshot snapshot = {0};
-    struct memory_answer *answer = heap_zalloc(1, sizeof *answer);
+    struct configuration_answer *answer = heap_zalloc(1, sizeof *answer);
     struct text out = {0};
-    size_t top = (size_t)options_count(options, "top");
-    bool configured_step = options_given(options, "model") || options_given(options, "cluster") ||
-                           options_given(options, "seq");
+    size_t top = (size_t)options_whole_number(options, "top");
+    bool configured_step = is_option_given(options, "model") ||
+                           is_option_given(options, "cluster") || is_option_given(options, "seq");
     enum status status = load_snapshot(&snapshot, options->argument[0], diag);
     if (status == STATUS_OK && configured_step)
-        status = find_memory_answer(answer, &snapshot, options, diag);
+        status = find_configuration_answer(answer, &snapshot, options, diag);
     if (status == STATUS_OK) {
-        if (options_given(options, "json")) {
+        if (is_option_given(options, "json")) {
             print_json(&out, &snapshot, answer, top);
         } else {
             print_snapshot(&out, &snapshot, top);
-            if (answer->is_known)
-                print_memory_answer(&out, answer, top);
+            if (answer->is_configuration_predicted)
+                print_configuration_answer(&out, answer, top);
             else
                 text_puts(&out,
                           "\nwith --model, --cluster, --seq and the options of the run, those "
@@ -245,7 +252,7 @@ enum status cmd_why(const struct options *options, struct diag *diag)
         }
         status = command_print(&out, diag);
     }
-    if (status == STATUS_OK && answer->is_known && answer->suggestion_count == 0)
+    if (status == STATUS_OK && answer->is_configuration_predicted && answer->suggestion_count == 0)
         status = STATUS_NO;
     text_release(&out);
     free(answer);

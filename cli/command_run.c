@@ -54,12 +54,13 @@ static enum status apply_launch_files(const struct command *command, struct opti
         configures = configures || command->option_sets[i] == &setup_model_options;
     if (!configures)
         return STATUS_OK;
-    bool search = command->run == cmd_plan && !options_given(options, "longest");
+    bool search = command->run == cmd_plan && !is_option_given(options, "longest");
     size_t recordings = command->run == cmd_calibrate ? options->argument_count : 0;
-    /* the arguments of `calibrate` are files of measurements, among which from_apply() must not look for launch
-     * files */
+    /* the arguments of `calibrate` are files of measurements, among which apply_options_from_launch_files() must not
+     * look for launch files */
     options->argument_count -= recordings;
-    enum status status = from_apply(options, search, command->refused_options, diag);
+    enum status status =
+        apply_options_from_launch_files(options, search, command->refused_options, diag);
     options->argument_count += recordings;
     return status;
 }
@@ -68,7 +69,7 @@ enum status command_run(const struct command *command, int argc, char **argv, st
 {
     struct options options = {0};
     enum status status = options_parse(&options, command->option_sets, argc, argv, diag);
-    if (status == STATUS_OK && options_given(&options, "help")) {
+    if (status == STATUS_OK && is_option_given(&options, "help")) {
         struct text out = {0};
         command_print_help(&out, command);
         status = command_print(&out, diag);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* Handles errors of the library GSL as its default handler does, but reports a failed allocation as longhaul does. */
-static void handle_gsl_error(const char *reason, const char *file, int line, int error)
+static void print_gsl_error_and_abort(const char *reason, const char *file, int line, int error)
 {
     if (error == GSL_ENOMEM)
         heap_out_of_memory();
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
     /* If the parent ignores SIGCHLD, this process inherits that, and could not read the exit codes of its own
      * children. */
     signal(SIGCHLD, SIG_DFL);
-    gsl_set_error_handler(handle_gsl_error);
+    gsl_set_error_handler(print_gsl_error_and_abort);
     progress_show_on_terminal();
     struct diag diag = {0};
     enum status status = run_command(argc, argv, &diag);

@@ -30,7 +30,7 @@ int main(void)
     if (status == STATUS_OK)
         status = setup_load_cluster(&setup, "dgx-h100", 1, 8, &diag);
     if (status == STATUS_OK) {
-        setup_open_request(&setup);
+        setup_leave_request_open(&setup);
         setup.request.strategy = "ulysses"; /* 8 ranks share a sequence by heads, ZeRO-3 */
         setup.request.profile = "neutral";
         setup.request.seq = 128 * 1024;
@@ -39,7 +39,7 @@ int main(void)
         status = prediction_make(&prediction, &question, &diag);
     }
     if (status == STATUS_OK) {
-        prediction_read(&result, &prediction);
+        prediction_fill_result(&result, &prediction);
         print_prediction(&result);
     } else {
         fputs(diag.text, stderr);

@@ -36,7 +36,7 @@ struct routed_rows {
     struct work work; /* the work of the shape, with the rank's real number of rows */
     /* [experts] how many rows the expert computes for each rank: that rank's copies without those that the expert
      * drops, plus padding */
-    const int64_t *copies_of_expert;
+    const int64_t *rows_per_rank_by_expert;
     /* the rows that arrive from all ranks for the rank's experts; for an all-to-all that sends each token once, the
      * tokens that arrive; for a permutation of the rank's own tokens (PERMUTE_OWN), the rows for all experts */
     int64_t row_count;
@@ -58,7 +58,7 @@ int64_t assignment_group_rows_end(const struct routed_rows *routed, int64_t tota
                                   int64_t g, int64_t first);
 
 /* Returns how many rows the experts of one member of group `ep` compute for each rank. */
-int64_t assignment_copies_for_member(const struct routed_rows *routed, uint32_t member);
+int64_t assignment_rows_per_rank_of_member(const struct routed_rows *routed, uint32_t member);
 
 /* The pieces of keys (schedule/ir/visible.h) that an attention op sees on a rank. */
 struct assignment_attention_pieces {
@@ -79,21 +79,22 @@ struct assignment_needed_rows {
 struct assignment {
     const struct ir *ir;
     uint32_t ranks;
-    uint16_t *role_of_rank; /* (ranks) */
-    bool *guard_passes;     /* (ranks, guards) */
+    uint16_t *role_of_rank;         /* (ranks) */
+    bool *passes_by_rank_and_guard; /* (ranks, guards) */
     /* (ranks, groups) the instance of the group to which the rank belongs; IR_NONE: the rank is in no instance */
-    uint32_t *group_instance;
-    uint32_t *group_index;    /* (ranks, groups) the rank's index in that instance */
-    uint32_t *group_size;     /* (groups) members of an instance */
-    uint32_t *instance_count; /* (groups) instances of the group */
+    uint32_t *instance_by_rank_and_group;
+    uint32_t *index_in_group_by_rank;  /* (ranks, groups) the rank's index in that instance */
+    uint32_t *member_count_by_group;   /* (groups) members of an instance */
+    uint32_t *instance_count_by_group; /* (groups) instances of the group */
     /* (ops) for a collective or a BARRIER: how many collectives, or barriers, of its group come before it in the role's
      * list */
     uint32_t *collective_number_by_op;
-    uint32_t *most_collectives_by_group; /* (groups) the most collectives that a role lists */
-    uint32_t *most_barriers_by_group;    /* (groups) the most barriers that a role lists */
+    uint32_t
+        *max_collectives_of_role_by_group;   /* (groups) the most collectives that a role lists */
+    uint32_t *max_barriers_of_role_by_group; /* (groups) the most barriers that a role lists */
     /* (ops) for CROSS_ENTROPY_BACKWARD: its first operand is a softmax that a CROSS_ENTROPY has written, and not
      * logits */
-    bool *reads_softmax;
+    bool *reads_softmax_by_op;
     struct assignment_square_sum_runs
         *square_sum_runs;                  /* (rows, ranks), one row for each SQUARE_SUM op */
     uint32_t *square_sum_runs_index_by_op; /* (ops) row of square_sum_runs, or IR_NONE */
@@ -111,7 +112,7 @@ struct assignment {
     uint32_t message_count;
     /* (ranks, max_op_count_of_role) for each SEND and RECV that no guard leaves out, by its index in its role's list:
      * the row of messages[]; NULL if the schedule has no messages */
-    uint32_t *message_number;
+    uint32_t *message_index_by_rank_and_op;
     uint32_t max_op_count_of_role; /* ops of the largest role */
     struct arena arena;
 };
@@ -149,7 +150,7 @@ static inline bool assignment_op_works_on_rank(const struct assignment *assignme
 {
     uint16_t guard = assignment->ir->op.guard[op];
     return guard == IR_NONE16 ||
-           assignment->guard_passes[(size_t)rank * assignment->ir->guard_count + guard];
+           assignment->passes_by_rank_and_guard[(size_t)rank * assignment->ir->guard_count + guard];
 }
 static inline uint32_t assignment_first_op(const struct assignment *assignment, uint32_t rank)
 {
@@ -164,25 +165,27 @@ static inline uint32_t assignment_op_count(const struct assignment *assignment, 
 static inline uint32_t assignment_group_instance(const struct assignment *assignment, uint32_t rank,
                                                  uint32_t group)
 {
-    return assignment->group_instance[(size_t)rank * assignment->ir->group_count + group];
+    return assignment
+        ->instance_by_rank_and_group[(size_t)rank * assignment->ir->group_count + group];
 }
 static inline uint32_t assignment_group_index(const struct assignment *assignment, uint32_t rank,
                                               uint32_t group)
 {
-    return assignment->group_index[(size_t)rank * assignment->ir->group_count + group];
+    return assignment->index_in_group_by_rank[(size_t)rank * assignment->ir->group_count + group];
 }
-static inline uint32_t assignment_message_number(const struct assignment *assignment, uint32_t rank,
-                                                 uint32_t op)
+static inline uint32_t assignment_message_index(const struct assignment *assignment, uint32_t rank,
+                                                uint32_t op)
 {
-    return assignment->message_number[(size_t)rank * assignment->max_op_count_of_role +
-                                      (op - assignment_first_op(assignment, rank))];
+    return assignment
+        ->message_index_by_rank_and_op[(size_t)rank * assignment->max_op_count_of_role +
+                                       (op - assignment_first_op(assignment, rank))];
 }
 /* True for the kinds from ALL_TO_ALL to SHIFT, in which all members of a group's instance take part. */
 bool assignment_is_collective(enum work_kind kind);
 
-/* Fills messages[] and message_number[]; only assignment_init() calls it. The n-th send from one rank to another on a
- * channel and the n-th receive there are one message. Fails if a message names a member that its group does not
- * have. */
+/* Fills messages[] and message_index_by_rank_and_op[]; only assignment_init() calls it. The n-th send from one rank to
+ * another on a channel and the n-th receive there are one message. Fails if a message names a member that its group
+ * does not have. */
 enum status assignment_match_messages(struct assignment *assignment, const char *name,
                                       struct diag *diag);
 

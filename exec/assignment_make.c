@@ -24,19 +24,20 @@ static enum status fill_rank_tables(struct assignment *assignment, const char *n
     size_t ranks = assignment->ranks;
     assignment->role_of_rank =
         arena_array(&assignment->arena, ranks, sizeof *assignment->role_of_rank);
-    assignment->guard_passes =
-        arena_array(&assignment->arena, ranks * ir->guard_count, sizeof *assignment->guard_passes);
-    assignment->group_instance = arena_array(&assignment->arena, ranks * ir->group_count,
-                                             sizeof *assignment->group_instance);
-    assignment->group_index =
-        arena_array(&assignment->arena, ranks * ir->group_count, sizeof *assignment->group_index);
-    assignment->group_size =
-        arena_array(&assignment->arena, ir->group_count, sizeof *assignment->group_size);
-    assignment->instance_count =
-        arena_array(&assignment->arena, ir->group_count, sizeof *assignment->instance_count);
+    assignment->passes_by_rank_and_guard = arena_array(
+        &assignment->arena, ranks * ir->guard_count, sizeof *assignment->passes_by_rank_and_guard);
+    assignment->instance_by_rank_and_group =
+        arena_array(&assignment->arena, ranks * ir->group_count,
+                    sizeof *assignment->instance_by_rank_and_group);
+    assignment->index_in_group_by_rank = arena_array(&assignment->arena, ranks * ir->group_count,
+                                                     sizeof *assignment->index_in_group_by_rank);
+    assignment->member_count_by_group =
+        arena_array(&assignment->arena, ir->group_count, sizeof *assignment->member_count_by_group);
+    assignment->instance_count_by_group = arena_array(&assignment->arena, ir->group_count,
+                                                      sizeof *assignment->instance_count_by_group);
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        assignment->group_size[g] = group_rank_count(&ir->mesh, &ir->group[g]);
-        assignment->instance_count[g] = group_instance_count(&ir->mesh, &ir->group[g]);
+        assignment->member_count_by_group[g] = group_rank_count(&ir->mesh, &ir->group[g]);
+        assignment->instance_count_by_group[g] = group_instance_count(&ir->mesh, &ir->group[g]);
     }
     for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
         uint32_t roles = 0;
@@ -50,13 +51,14 @@ static enum status fill_rank_tables(struct assignment *assignment, const char *n
                               "rank %" PRIu32 " is in %" PRIu32 " roles; every rank runs one", rank,
                               roles);
         for (uint32_t g = 0; g < ir->guard_count; g++)
-            assignment->guard_passes[(size_t)rank * ir->guard_count + g] =
+            assignment->passes_by_rank_and_guard[(size_t)rank * ir->guard_count + g] =
                 guard_passes(&ir->mesh, ir->group, &ir->guard[g], rank);
         for (uint32_t g = 0; g < ir->group_count; g++) {
             size_t at = (size_t)rank * ir->group_count + g;
-            if (!group_find_member(&ir->mesh, &ir->group[g], rank, &assignment->group_instance[at],
-                                   &assignment->group_index[at]))
-                assignment->group_instance[at] = IR_NONE;
+            if (!group_find_member(&ir->mesh, &ir->group[g], rank,
+                                   &assignment->instance_by_rank_and_group[at],
+                                   &assignment->index_in_group_by_rank[at]))
+                assignment->instance_by_rank_and_group[at] = IR_NONE;
         }
     }
     return STATUS_OK;
@@ -164,11 +166,11 @@ static enum status check_group_members(const struct assignment *assignment, cons
         return diag_error(diag, at, STATUS_BAD_INPUT, "op %" PRIu32 " names no group", op);
     bool rooted =
         work->kind == WORK_REDUCE || work->kind == WORK_BROADCAST || work->kind == WORK_SCATTER;
-    if (rooted && work->broadcast.root >= assignment->group_size[group])
+    if (rooted && work->broadcast.root >= assignment->member_count_by_group[group])
         return diag_error(
             diag, at, STATUS_BAD_INPUT,
             "op %" PRIu32 " has root=%" PRId64 ", but group %s has only %" PRIu32 " members", op,
-            work->broadcast.root, ir->group[group].name, assignment->group_size[group]);
+            work->broadcast.root, ir->group[group].name, assignment->member_count_by_group[group]);
     for (uint32_t rank = 0; rank < assignment->ranks; rank++)
         if (&ir->role[assignment->role_of_rank[rank]] == role &&
             assignment_op_works_on_rank(assignment, rank, op) &&
@@ -196,7 +198,7 @@ static enum status number_collectives_and_check_ops(struct assignment *assignmen
             status = check_group_members(assignment, role, op, (uint32_t)group, name, diag);
             if (status != STATUS_OK)
                 break;
-            members = assignment->group_size[group];
+            members = assignment->member_count_by_group[group];
             if (assignment_is_collective(work->kind))
                 assignment->collective_number_by_op[op] = calls[group]++;
             else if (work->kind == WORK_BARRIER)
@@ -214,7 +216,8 @@ static enum status number_collectives_and_check_ops(struct assignment *assignmen
             status = check_group_members(assignment, role, op, (uint32_t)part, name, diag);
         const bool sinks = work->kind == WORK_SINK || work->kind == WORK_SINK_BACKWARD;
         if (status == STATUS_OK && sinks &&
-            work->sink.sinks / (part >= 0 ? assignment->group_size[part] : 1) != work->sink.heads)
+            work->sink.sinks / (part >= 0 ? assignment->member_count_by_group[part] : 1) !=
+                work->sink.heads)
             status = diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                                 "op %" PRIu32 " (%s) cannot be executed: its heads are not the "
                                 "rank's share of the sinks; longhaul check says more",
@@ -227,26 +230,27 @@ static enum status number_collectives_and_check_ops(struct assignment *assignmen
             status = operands_check(ir, op, members, name, diag);
     }
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        assignment->most_collectives_by_group[g] =
-            calls[g] > assignment->most_collectives_by_group[g]
+        assignment->max_collectives_of_role_by_group[g] =
+            calls[g] > assignment->max_collectives_of_role_by_group[g]
                 ? calls[g]
-                : assignment->most_collectives_by_group[g];
-        assignment->most_barriers_by_group[g] = barriers[g] > assignment->most_barriers_by_group[g]
-                                                    ? barriers[g]
-                                                    : assignment->most_barriers_by_group[g];
+                : assignment->max_collectives_of_role_by_group[g];
+        assignment->max_barriers_of_role_by_group[g] =
+            barriers[g] > assignment->max_barriers_of_role_by_group[g]
+                ? barriers[g]
+                : assignment->max_barriers_of_role_by_group[g];
     }
     free(calls);
     return status;
 }
 
-/* Sets reads_softmax of each CROSS_ENTROPY_BACKWARD whose first operand is the buffer in which some CROSS_ENTROPY
+/* Sets reads_softmax_by_op of each CROSS_ENTROPY_BACKWARD whose first operand is the buffer in which some CROSS_ENTROPY
  * stores its softmax. The dtype would not suffice, since logits may be fp32 as a softmax is. */
 static void find_softmax_readers(struct assignment *assignment)
 {
     const struct ir *ir = assignment->ir;
     bool *is_softmax = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *is_softmax);
-    assignment->reads_softmax =
-        arena_array(&assignment->arena, ir->op.count, sizeof *assignment->reads_softmax);
+    assignment->reads_softmax_by_op =
+        arena_array(&assignment->arena, ir->op.count, sizeof *assignment->reads_softmax_by_op);
     for (uint32_t op = 0; op < ir->op.count; op++)
         if (ir->op.kind[op] == WORK_CROSS_ENTROPY && ir->op.write_count[op] > 2) {
             uint32_t buffer = ir_write_view(ir, op, 2).buffer.i;
@@ -254,7 +258,7 @@ static void find_softmax_readers(struct assignment *assignment)
         }
     for (uint32_t op = 0; op < ir->op.count; op++)
         if (ir->op.kind[op] == WORK_CROSS_ENTROPY_BACKWARD)
-            assignment->reads_softmax[op] = is_softmax[ir_read_view(ir, op, 0).buffer.i];
+            assignment->reads_softmax_by_op[op] = is_softmax[ir_read_view(ir, op, 0).buffer.i];
     free(is_softmax);
 }
 
@@ -286,11 +290,12 @@ static void find_square_sum_runs(struct assignment *assignment)
                                              rank];
             if (assignment->role_of_rank[rank] != ir->buffer.role[view.buffer.i])
                 continue;
-            to->run_count = whole ? bindings_copied_runs(ir, rank, view.buffer.i, group, NULL) : 1;
+            to->run_count =
+                whole ? bindings_list_copied_runs(ir, rank, view.buffer.i, group, NULL) : 1;
             to->runs = arena_array(&assignment->arena, (size_t)to->run_count + 1, sizeof *to->runs);
             to->runs[0] = (struct copied_run){0, view.count, 1};
             if (whole)
-                bindings_copied_runs(ir, rank, view.buffer.i, group, to->runs);
+                bindings_list_copied_runs(ir, rank, view.buffer.i, group, to->runs);
         }
     }
 }
@@ -313,7 +318,8 @@ static enum status list_attention_pieces(struct assignment *assignment, const ch
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         if (assignment->attention_pieces_row_by_shape[s] == IR_NONE)
             continue;
-        if (visible_why_unfit(ir) != NULL || visible_why_unfit_work(ir, &ir->shape[s]) != NULL) {
+        if (visible_why_schedule_unfit(ir) != NULL ||
+            visible_why_work_unfit(ir, &ir->shape[s]) != NULL) {
             visible_release(&pieces);
             return diag_error(
                 diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
@@ -347,13 +353,14 @@ static enum status list_needed_rows(struct assignment *assignment, const char *n
         &assignment->arena, ir->shape_count, sizeof *assignment->needed_rows_index_by_shape);
     for (uint32_t s = 0; s < ir->shape_count; s++)
         assignment->needed_rows_index_by_shape[s] =
-            row_use_of_work(&ir->shape[s], &use) ? count++ : IR_NONE;
+            row_use_if_work_moves_rows(&ir->shape[s], &use) ? count++ : IR_NONE;
     assignment->needed_rows = arena_array(&assignment->arena, (size_t)count * assignment->ranks,
                                           sizeof *assignment->needed_rows);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
-        if (!row_use_of_work(&ir->shape[s], &use))
+        if (!row_use_if_work_moves_rows(&ir->shape[s], &use))
             continue;
-        if (visible_why_unfit(ir) != NULL || visible_why_unfit_work(ir, &ir->shape[s]) != NULL)
+        if (visible_why_schedule_unfit(ir) != NULL ||
+            visible_why_work_unfit(ir, &ir->shape[s]) != NULL)
             return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                               "an op moves rows that ranks need, and does not fit the sequences of "
                               "the schedule; longhaul check says which");
@@ -398,16 +405,16 @@ int64_t assignment_group_rows_end(const struct routed_rows *routed, int64_t tota
                                   int64_t g, int64_t first)
 {
     return routed != NULL
-               ? first + routed->ranks * routed->copies_of_expert[routed->first_expert + g]
-               : work_row_group_begin(total, groups, g + 1);
+               ? first + routed->ranks * routed->rows_per_rank_by_expert[routed->first_expert + g]
+               : work_row_group_first_row(total, groups, g + 1);
 }
 
-int64_t assignment_copies_for_member(const struct routed_rows *routed, uint32_t member)
+int64_t assignment_rows_per_rank_of_member(const struct routed_rows *routed, uint32_t member)
 {
     const uint32_t own = routed->experts / routed->ranks;
     int64_t copies = 0;
     for (uint32_t e = 0; e < own; e++)
-        copies += routed->copies_of_expert[member * own + e];
+        copies += routed->rows_per_rank_by_expert[member * own + e];
     return copies;
 }
 
@@ -424,7 +431,7 @@ struct copy_routing {
 
 /* True if the expert keeps the copy with this index, from 0, among those that a rank sends to it; false if it drops the
  * copy. */
-static bool keeps_copy(const struct copy_routing *counts, uint32_t expert, int64_t index)
+static bool expert_keeps_copy(const struct copy_routing *counts, uint32_t expert, int64_t index)
 {
     return routing_keeps_copy(counts->routing, counts->tokens, counts->expert_copies[expert],
                               counts->first_slot[expert], index);
@@ -434,7 +441,8 @@ static struct copy_routing copy_routing_of(struct arena *arena, const struct rou
                                            const struct work *shape, uint32_t ranks)
 {
     struct copy_routing counts = {
-        routing, work_routed_copies(shape) / routing->copies_per_token, NULL, NULL, NULL, ranks};
+        routing, work_routed_copies_per_rank(shape) / routing->copies_per_token, NULL, NULL, NULL,
+        ranks};
     const uint32_t list = (uint32_t)work_routing_list_index(shape);
     counts.expert_copies = arena_array(arena, routing->expert_count, sizeof *counts.expert_copies);
     counts.first_slot = arena_array(arena, routing->expert_count, sizeof *counts.first_slot);
@@ -519,7 +527,7 @@ static void list_sources_of_routed_rows(struct arena *arena, const struct copy_r
         for (uint32_t r = 0; r < ranks; r++) {
             const int64_t last = i + counts->computed_rows[e];
             for (int64_t k = 0; k < counts->expert_copies[e]; k++)
-                if (keeps_copy(counts, e, k)) {
+                if (expert_keeps_copy(counts, e, k)) {
                     const int64_t slot = counts->first_slot[e] + k;
                     row[i] = r * size + position[slot % counts->tokens];
                     copy[i++] = slot / counts->tokens;
@@ -542,7 +550,7 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
     struct arena *arena = &assignment->arena;
     /* the group over which experts are divided; IR_NONE: every rank has all experts */
     const uint32_t group = ir_find_by_name(ir, IR_GROUP, "ep", 2),
-                   ranks = group == IR_NONE ? 1 : assignment->group_size[group];
+                   ranks = group == IR_NONE ? 1 : assignment->member_count_by_group[group];
     uint32_t rows = 0;
     assignment->routed_rows_index_by_shape =
         arena_array(arena, ir->shape_count, sizeof *assignment->routed_rows_index_by_shape);
@@ -563,7 +571,7 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
         const bool permutes = work_is_permutation(shape);
         const bool own = permutes && shape->permute.of == PERMUTE_OWN;
         struct routed_rows any = {.work = *shape,
-                                  .copies_of_expert = counts.computed_rows,
+                                  .rows_per_rank_by_expert = counts.computed_rows,
                                   .experts = ir->routing.expert_count,
                                   .ranks = ranks};
         if (shape->kind == WORK_ROUTE || shape->kind == WORK_ROUTE_BACKWARD)
@@ -578,8 +586,9 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
                                              assignment->ranks +
                                          rank];
             const uint32_t index =
-                group == IR_NONE ? 0
-                                 : assignment->group_index[(size_t)rank * ir->group_count + group];
+                group == IR_NONE
+                    ? 0
+                    : assignment->index_in_group_by_rank[(size_t)rank * ir->group_count + group];
             *to = any;
             to->first_expert = index * (ir->routing.expert_count / ranks);
             if (own)
@@ -587,7 +596,7 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
             to->row_count =
                 ranks * (any.sent_token != NULL
                              ? any.first_sent_token[index + 1] - any.first_sent_token[index]
-                             : assignment_copies_for_member(to, index));
+                             : assignment_rows_per_rank_of_member(to, index));
             to->work = work_with_row_count(shape, to->row_count);
             if (permutes)
                 list_sources_of_routed_rows(arena, &counts, (enum permute_source)shape->permute.of,
@@ -614,10 +623,10 @@ enum status assignment_init(struct assignment *assignment, const struct ir *ir, 
         status = check_buffers(ir, name, diag);
     assignment->collective_number_by_op =
         arena_array(&assignment->arena, ir->op.count, sizeof *assignment->collective_number_by_op);
-    assignment->most_collectives_by_group = arena_array(
-        &assignment->arena, ir->group_count, sizeof *assignment->most_collectives_by_group);
-    assignment->most_barriers_by_group = arena_array(&assignment->arena, ir->group_count,
-                                                     sizeof *assignment->most_barriers_by_group);
+    assignment->max_collectives_of_role_by_group = arena_array(
+        &assignment->arena, ir->group_count, sizeof *assignment->max_collectives_of_role_by_group);
+    assignment->max_barriers_of_role_by_group = arena_array(
+        &assignment->arena, ir->group_count, sizeof *assignment->max_barriers_of_role_by_group);
     for (uint32_t r = 0; r < ir->role_count; r++)
         assignment->max_op_count_of_role = ir->role[r].op_count > assignment->max_op_count_of_role
                                                ? ir->role[r].op_count

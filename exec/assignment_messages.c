@@ -41,11 +41,11 @@ static bool find_peer(const struct assignment *assignment, uint32_t rank, uint32
     const struct work *work = ir_work(assignment->ir, op);
     uint32_t group = (uint32_t)work->p2p.group;
     int64_t index = (int64_t)assignment_group_index(assignment, rank, group) + work->p2p.by;
-    if (index < 0 || index >= assignment->group_size[group])
+    if (index < 0 || index >= assignment->member_count_by_group[group])
         return false;
-    *peer =
-        group_rank_of_member(&assignment->ir->mesh, &assignment->ir->group[group],
-                             assignment_group_instance(assignment, rank, group), (uint32_t)index);
+    *peer = group_global_rank_of_member(&assignment->ir->mesh, &assignment->ir->group[group],
+                                        assignment_group_instance(assignment, rank, group),
+                                        (uint32_t)index);
     return true;
 }
 
@@ -65,8 +65,10 @@ static void match_messages(struct assignment *assignment, const struct message_e
             assignment->messages[id].send_op = end[i].op;
         else
             assignment->messages[id].recv_op = end[i].op;
-        assignment->message_number[(size_t)end[i].rank * assignment->max_op_count_of_role +
-                                   (end[i].op - assignment_first_op(assignment, end[i].rank))] = id;
+        assignment
+            ->message_index_by_rank_and_op[(size_t)end[i].rank * assignment->max_op_count_of_role +
+                                           (end[i].op -
+                                            assignment_first_op(assignment, end[i].rank))] = id;
     }
 }
 
@@ -103,9 +105,9 @@ enum status assignment_match_messages(struct assignment *assignment, const char 
         goto out;
     qsort(end, count, sizeof *end, compare_by_channel);
     assignment->messages = arena_array(&assignment->arena, count, sizeof *assignment->messages);
-    assignment->message_number = arena_array(
+    assignment->message_index_by_rank_and_op = arena_array(
         &assignment->arena, (size_t)assignment->ranks * assignment->max_op_count_of_role,
-        sizeof *assignment->message_number);
+        sizeof *assignment->message_index_by_rank_and_op);
     for (uint32_t begin = 0, i = 1; i <= count; i++)
         if (i == count || !same_channel(&end[begin], &end[i])) {
             match_messages(assignment, end, begin, i);

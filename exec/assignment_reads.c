@@ -38,24 +38,26 @@ static void add_written(struct written_ranges *w, uint64_t begin, uint64_t end)
 
 bool *assignment_reads_before_writes(const struct ir *ir, uint32_t kinds)
 {
-    bool *first = heap_zalloc((size_t)ir->buffer.count + 1, sizeof *first);
+    bool *reads_before_writes_by_buffer =
+        heap_zalloc((size_t)ir->buffer.count + 1, sizeof *reads_before_writes_by_buffer);
     struct written_ranges *written_ranges =
         heap_zalloc((size_t)ir->buffer.count + 1, sizeof *written_ranges);
     for (uint32_t op = 0; op < ir->op.count; op++)
         for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++) {
-            struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
+            struct view view = ir_view_of_operand(ir, ir->operand[ir->op.operand_begin[op] + k]);
             uint32_t b = view.buffer.i;
             uint16_t binding = ir->buffer.binding[b];
             if (binding == IR_NONE16 || !(kinds >> ir->binding[binding].kind & 1))
                 continue;
             if (k < ir->op.read_count[op])
-                first[b] = first[b] ||
-                           !is_written(&written_ranges[b], view.begin, view.begin + view.count);
+                reads_before_writes_by_buffer[b] =
+                    reads_before_writes_by_buffer[b] ||
+                    !is_written(&written_ranges[b], view.begin, view.begin + view.count);
             else if (ir->op.guard[op] == IR_NONE16) /* where a guard fails, a rank does not write */
                 add_written(&written_ranges[b], view.begin, view.begin + view.count);
         }
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         free(written_ranges[b].ranges);
     free(written_ranges);
-    return first;
+    return reads_before_writes_by_buffer;
 }

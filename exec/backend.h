@@ -43,8 +43,8 @@ struct call {
     uint32_t square_sum_run_count;
     /* for attention over documents (work_pairs_depend_on_rank()): the pieces of keys that the rank sees. NULL: it sees
      * none, or this is other work. */
-    const struct attention_piece *attention_pieces_seen;
-    uint32_t seen_piece_count;
+    const struct attention_piece *visible_attention_pieces;
+    uint32_t visible_attention_piece_count;
     /* for TAKE_ROWS, ADD_ROWS, MERGE_ROWS and EXCHANGE: the rows that this rank exchanges with other context ranks;
      * NULL for other work */
     const struct assignment_needed_rows *needed_rows;

@@ -214,8 +214,8 @@ static uint32_t mesh_axes_fixed_in_role(const struct ir *ir, uint32_t role)
     return axes;
 }
 
-uint32_t bindings_copied_runs(const struct ir *ir, uint32_t rank, uint32_t buffer, uint16_t group,
-                              struct copied_run *share)
+uint32_t bindings_list_copied_runs(const struct ir *ir, uint32_t rank, uint32_t buffer,
+                                   uint16_t group, struct copied_run *share)
 {
     uint16_t row = ir->buffer.binding[buffer];
     const struct binding *binding = row != IR_NONE16 ? &ir->binding[row] : NULL;
@@ -309,8 +309,8 @@ static enum status fill_tensors(struct bindings *b, const struct exec_buffer *bu
 static uint32_t mesh_axes_that_split_tokens(const struct ir *ir)
 {
     const struct mesh_axis_coordinates origin = {{0}};
-    uint32_t heads = ir_axis_mask_of_name(ir, "hp"), both = heads | ir_axis_mask_of_name(ir, "tp"),
-             size;
+    uint32_t heads = ir_mask_of_axes_named(ir, "hp"),
+             both = heads | ir_mask_of_axes_named(ir, "tp"), size;
     mesh_index_along_axes(ir, &origin, both, &size);
     return size == ir->layout.hp ? both : heads;
 }
@@ -350,8 +350,8 @@ static int64_t bound_token_count(const struct ir *ir, const struct binding *bind
 
 /* Returns the position in the sequence of the token with index p in a buffer. The buffer holds the rank's own tokens
  * or, if its binding is gathered, those of all members of the group. */
-static int64_t position_of_element(const struct exec_buffer *buffer,
-                                   const struct document_list *documents, int64_t p)
+static int64_t sequence_position_of_buffer_token(const struct exec_buffer *buffer,
+                                                 const struct document_list *documents, int64_t p)
 {
     const struct ir *ir = buffer->ir;
     uint16_t group = buffer->binding->gathered_group;
@@ -365,7 +365,7 @@ static int64_t position_of_element(const struct exec_buffer *buffer,
         return 0;
     int64_t own = own_token_count(ir);
     uint32_t member =
-        group_rank_of_member(&ir->mesh, &ir->group[group], instance, (uint32_t)(p / own));
+        group_global_rank_of_member(&ir->mesh, &ir->group[group], instance, (uint32_t)(p / own));
     return position_of_own_token(ir, member, documents, p % own);
 }
 
@@ -388,7 +388,7 @@ static enum status fill_tokens(const struct bindings *b, const struct exec_buffe
 {
     const struct ir *ir = b->ir;
     struct mesh_axis_coordinates place = mesh_coordinates_of_rank(ir, buffer->rank);
-    uint32_t size, d = mesh_index_along_axes(ir, &place, ir_axis_mask_of_name(ir, "dp"), &size);
+    uint32_t size, d = mesh_index_along_axes(ir, &place, ir_mask_of_axes_named(ir, "dp"), &size);
     int64_t of_one = bound_token_count(ir, buffer->binding);
     int64_t sequences = (int64_t)buffer->element_count / of_one;
     if (buffer->dtype != DTYPE_I32)
@@ -410,7 +410,7 @@ static enum status fill_tokens(const struct bindings *b, const struct exec_buffe
         if (documents == NULL)
             documents = &whole;
         data[e] = token_value(b, buffer->binding->kind, sequence,
-                              position_of_element(buffer, documents, e % of_one));
+                              sequence_position_of_buffer_token(buffer, documents, e % of_one));
     }
     return STATUS_OK;
 }
@@ -430,7 +430,7 @@ static bool holds_tokens(enum binding_kind kind)
 enum status bindings_fill_buffer(void *user, const struct exec_buffer *buffer, struct diag *diag)
 {
     struct bindings *b = user;
-    if (stored_tensors_supply_buffer(buffer))
+    if (stored_tensors_is_source_of_buffer(buffer))
         stored_tensors_fill(b->stored, buffer);
     else if (holds_tensors(buffer->binding->kind))
         return fill_tensors(b, buffer);
@@ -502,7 +502,7 @@ enum status bindings_collect_buffer(void *user, const struct exec_buffer *buffer
         zero_collected_tensors(b);
         b->step_collected_next = buffer->step + 1;
     }
-    if (stored_tensors_supply_buffer(buffer))
+    if (stored_tensors_is_source_of_buffer(buffer))
         return STATUS_OK; /* no op writes codes and scales */
     if (holds_tensors(buffer->binding->kind)) {
         collect_tensors(b, buffer);
@@ -544,7 +544,7 @@ enum status bindings_check(const struct bindings *b, const char *name, struct di
                                  : group_rank_count(&ir->mesh, &ir->group[binding->shard_group]);
             want = ir->bundle[binding->bundle].elements / parts;
             if (ir->bundle[binding->bundle].storage != FROZEN_STORAGE_16BIT)
-                want = ir_stored_bytes(ir, binding, want);
+                want = ir_stored_weight_bytes(ir, binding, want);
             else if (ir->buffer.dtype[i] == DTYPE_U8) /* a moment with its scales */
                 want = states_moment_elements(STATES_8BIT, want);
         } else if (holds_tokens(binding->kind)) {

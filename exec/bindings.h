@@ -31,8 +31,8 @@ struct copied_run {
  * hold the same elements, among the ranks of the same role in the rank's instance of the group; it is 1 if group is
  * IR_NONE16. Neighbouring runs with equal copies are joined. A buffer that is bound to no tensor is one run with copies
  * 1. */
-uint32_t bindings_copied_runs(const struct ir *ir, uint32_t rank, uint32_t buffer, uint16_t group,
-                              struct copied_run *share);
+uint32_t bindings_list_copied_runs(const struct ir *ir, uint32_t rank, uint32_t buffer,
+                                   uint16_t group, struct copied_run *share);
 
 /* The tensors and sequences of the model: bound buffers are filled from them and collected into them. An array of
  * tensors has (ir.tensor_count) pointers, each to rows * cols elements, row after row. */

@@ -225,7 +225,7 @@ static bool is_connected_to_itself(int fd)
 
 /* Tries for timeout_s seconds to connect. Returns the socket, or -1 if no process listens there; errno is then that of
  * the last attempt. */
-static int connect_once(const struct addrinfo *to, double timeout_s)
+static int connect_with_retries(const struct addrinfo *to, double timeout_s)
 {
     static const struct timespec nap = {0, 20000000};
     double until_s = bootstrap_now_s() + timeout_s;
@@ -294,7 +294,7 @@ static enum status send_greeting(struct bootstrap *b, const struct addrinfo *to,
                                 .request_digest = b->request_digest,
                                 .machine_id = b->machine_id};
     memcpy(greeting.magic, magic, sizeof magic);
-    int fd = connect_once(to, b->timeout_s);
+    int fd = connect_with_retries(to, b->timeout_s);
     if (fd < 0)
         return report_absent_rank0(b, diag);
     set_socket_options(fd);

@@ -146,7 +146,7 @@ static enum status open_connections(struct bootstrap *b, struct diag *diag)
         status = count_local_processes(b, host, diag);
     free(host);
     int error = status == STATUS_OK
-                    ? pthread_create(&b->progress_thread, NULL, bootstrap_exchange_progress, b)
+                    ? pthread_create(&b->progress_thread, NULL, bootstrap_progress_thread_main, b)
                     : 0;
     b->has_progress_thread = status == STATUS_OK && error == 0;
     return error == 0 ? status
@@ -160,7 +160,8 @@ struct bootstrap *bootstrap_open(const struct bootstrap_place *place, uint64_t r
     struct bootstrap *b = heap_zalloc(1, sizeof *b);
     b->place = *place;
     b->request_digest = request;
-    b->limits = (struct silence_limits){.silence_until_idle_s = 10, .silence_until_failure_s = 60};
+    b->limits =
+        (struct silence_limits){.silence_until_counted_idle_s = 10, .silence_until_failure_s = 60};
     b->timeout_s = timeout_s;
     b->machine_id = machine_id();
     b->local_process_count = 1;
@@ -282,8 +283,8 @@ static void close_world(void)
     met = NULL;
 }
 
-enum status bootstrap_connect_once(struct bootstrap **world, uint64_t request, uint32_t ranks,
-                                   double connect_s, struct diag *diag)
+enum status bootstrap_connect_at_first_call(struct bootstrap **world, uint64_t request,
+                                            uint32_t ranks, double connect_s, struct diag *diag)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     const double usual_s = 120, message_s = 600; /* a process may build plans for minutes */

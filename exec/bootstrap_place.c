@@ -116,8 +116,8 @@ static void read_local_process_count(struct bootstrap_place *place,
         place->local_process_count = is_one_machine ? place->process_count : BOOTSTRAP_UNKNOWN;
 }
 
-static enum status read_host(struct bootstrap_place *place, const struct launch_variables *launcher,
-                             struct diag *diag)
+static enum status read_rank0_host(struct bootstrap_place *place,
+                                   const struct launch_variables *launcher, struct diag *diag)
 {
     const char *host = getenv("MASTER_ADDR"), *nodes = getenv("SLURM_STEP_NODELIST");
     snprintf(place->rank0_host, sizeof place->rank0_host, "%s", host != NULL ? host : "127.0.0.1");
@@ -137,8 +137,8 @@ static enum status read_host(struct bootstrap_place *place, const struct launch_
 /* Sets the port of rank 0. LONGHAUL_PORT gives it. Else it is BESIDE away from MASTER_PORT, on which torchrun's store
  * listens; or without that variable, in a Slurm job, a port that depends on the job, since several jobs may share a
  * machine; or else PORT. */
-static enum status read_port(struct bootstrap_place *place, const struct launch_variables *launcher,
-                             struct diag *diag)
+static enum status read_rank0_port(struct bootstrap_place *place,
+                                   const struct launch_variables *launcher, struct diag *diag)
 {
     const char *job = getenv("SLURM_JOB_ID"), *step = getenv("SLURM_STEP_ID");
     uint32_t port, master;
@@ -183,8 +183,8 @@ enum status bootstrap_place_read(struct bootstrap_place *place, struct diag *dia
                             place->rank, place->process_count);
     read_local_process_count(place, launcher);
     if (status == STATUS_OK)
-        status = read_host(place, launcher, diag);
-    return status == STATUS_OK ? read_port(place, launcher, diag) : status;
+        status = read_rank0_host(place, launcher, diag);
+    return status == STATUS_OK ? read_rank0_port(place, launcher, diag) : status;
 }
 
 bool bootstrap_is_printing_process(void)

@@ -64,7 +64,7 @@ static void exchange_heartbeats(struct bootstrap *b, struct partial_heartbeat *h
             last[r].failed_rank_plus_1 = r + 1; /* a process that has ended in a step has failed */
         }
         const double silence_s = bootstrap_now_s() - half[r].last_received_s;
-        if (silence_s > limits.silence_until_idle_s)
+        if (silence_s > limits.silence_until_counted_idle_s)
             last[r].busy_processes = 0;
         if (silence_s > limits.silence_until_failure_s)
             last[r].silent_rank_plus_1 = r + 1;
@@ -89,7 +89,7 @@ static void exchange_heartbeats(struct bootstrap *b, struct partial_heartbeat *h
     pthread_mutex_unlock(&b->lock);
 }
 
-void *bootstrap_exchange_progress(void *argument)
+void *bootstrap_progress_thread_main(void *argument)
 {
     static const struct timespec nap = {0, (long)(1e9 * HEARTBEAT_INTERVAL_S)};
     struct bootstrap *b = argument;

@@ -25,8 +25,8 @@ struct heartbeat {
 /* The limits after which a process that sends no heartbeats, because it is stopped or its machine is gone, is treated
  * as idle or as lost. */
 struct silence_limits {
-    double silence_until_idle_s;    /* after this time no op counts as running there */
-    double silence_until_failure_s; /* after this time no process waits for its messages */
+    double silence_until_counted_idle_s; /* after this time no op counts as running there */
+    double silence_until_failure_s;      /* after this time no process waits for its messages */
 };
 
 struct bootstrap {
@@ -59,6 +59,6 @@ void bootstrap_close_socket(int *fd);
 enum status bootstrap_connect_processes(struct bootstrap *b, uint64_t *host, struct diag *diag);
 
 /* Exchanges heartbeats until `must_quit` is set: the function of progress_thread (exec/bootstrap_progress.c). */
-void *bootstrap_exchange_progress(void *bootstrap);
+void *bootstrap_progress_thread_main(void *bootstrap);
 
 #endif

@@ -146,8 +146,8 @@ static enum status for_each_bound_buffer(struct exec_run *run, const struct exec
 struct measured_steps {
     double *step_s;  /* (measured_count) */
     double *begin_s; /* (measured_count) when each step began, by run_now_s() of this process */
-    struct op_time *op_times; /* (measured_count, times_per_step); only with records_trace */
-    size_t times_per_step;
+    struct op_time *op_times; /* (measured_count, op_times_per_step); only with records_trace */
+    size_t op_times_per_step;
     uint32_t warmup_count, measured_count;
 };
 
@@ -192,9 +192,9 @@ static uint32_t find_median_step(const double *step_s, uint32_t count)
     return 0;
 }
 
-/* The state of check_clock_settled(): when the first step began, when the current window began, and the mean clock of
- * the window before it (0: there is none). */
-struct clock_settling {
+/* The state of check_gpu_clock_is_steady(): when the first step began, when the current window began, and the mean
+ * clock of the window before it (0: there is none). */
+struct gpu_clock_steadiness {
     double first_begin_s, window_begin_s, last_window_mhz;
     /* consecutive windows whose clock was within 1 % of the one before */
     uint32_t steady_window_count;
@@ -204,8 +204,8 @@ struct clock_settling {
  * 0.2 s of steps, changed by less than 1 % from one window to the next. *steady is also set after 30 s, and at once if
  * the clock is unknown. The clock is the mean over all processes, which must call this together and all get the same
  * answer. */
-static enum status check_clock_settled(struct exec_run *run, struct clock_settling *s, bool *steady,
-                                       struct diag *diag)
+static enum status check_gpu_clock_is_steady(struct exec_run *run, struct gpu_clock_steadiness *s,
+                                             bool *steady, struct diag *diag)
 {
     const double window_s = 0.2, most_s = 30, change = 0.01;
     enum { ALIKE = 2 };
@@ -244,7 +244,7 @@ static enum status exchange_op_times(struct exec_run *run, const struct measured
         return STATUS_OK;
     struct op_time *time =
         steps->op_times +
-        find_median_step(steps->step_s, steps->measured_count) * steps->times_per_step;
+        find_median_step(steps->step_s, steps->measured_count) * steps->op_times_per_step;
     return bootstrap_all_gather(run->world,
                                 time + run->first_rank * run->assignment.max_op_count_of_role, time,
                                 run->assignment.max_op_count_of_role * sizeof *time, diag);
@@ -263,7 +263,8 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
                              const struct exec_io *io, struct measured_steps *steps,
                              struct diag *diag)
 {
-    struct clock_settling settling = {.first_begin_s = run_now_s(), .window_begin_s = run_now_s()};
+    struct gpu_clock_steadiness settling = {.first_begin_s = run_now_s(),
+                                            .window_begin_s = run_now_s()};
     for (run->step_number = 0; run->step_number < steps->warmup_count + steps->measured_count;
          run->step_number++) {
         double begin_s = run_now_s();
@@ -295,7 +296,7 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
             return status;
         if (run->step_number + 1 == steps->warmup_count && run->options->waits_for_steady_clock) {
             bool steady;
-            status = check_clock_settled(run, &settling, &steady, diag);
+            status = check_gpu_clock_is_steady(run, &settling, &steady, diag);
             if (status != STATUS_OK)
                 return status;
             steps->warmup_count += !steady;
@@ -306,8 +307,8 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
         steps->step_s[i] = seconds;
         steps->begin_s[i] = begin_s;
         if (steps->op_times != NULL)
-            memcpy(steps->op_times + i * steps->times_per_step, run->op_times,
-                   steps->times_per_step * sizeof *steps->op_times);
+            memcpy(steps->op_times + i * steps->op_times_per_step, run->op_times,
+                   steps->op_times_per_step * sizeof *steps->op_times);
     }
     return exchange_op_times(run, steps, diag);
 }
@@ -377,7 +378,7 @@ static void fill_result(struct exec_run *run, struct measured_steps *steps,
     memcpy(result->planned_bytes, run->ir->planned_bytes, sizeof result->planned_bytes);
     if (steps->op_times != NULL) {
         fill_trace_header(run, steps, result->median_s, &result->trace);
-        measure_fill_trace(run, steps->op_times + result->median_step * steps->times_per_step,
+        measure_fill_trace(run, steps->op_times + result->median_step * steps->op_times_per_step,
                            &result->trace, result->peak_bytes);
         ir_trace_set_stages(run->ir, &result->trace);
     }
@@ -406,7 +407,7 @@ static enum status find_backend(struct exec_run *run, struct diag *diag)
 /* Adds a part of the schedule's text to the digest, and empties the text. */
 static void add_to_digest(struct text *text)
 {
-    uint64_t *digest = text->sink;
+    uint64_t *digest = text->flush_context;
     *digest = hash_word(*digest, hash_text(text->data, text->size));
     text->size = 0;
 }
@@ -415,7 +416,7 @@ static void add_to_digest(struct text *text)
 static uint64_t schedule_digest(const struct ir *ir)
 {
     uint64_t digest = 0;
-    struct text text = {.flush = add_to_digest, .sink = &digest};
+    struct text text = {.flush = add_to_digest, .flush_context = &digest};
     ir_print(&text, ir);
     if (text.size > 0)
         add_to_digest(&text);
@@ -450,11 +451,11 @@ static uint64_t request_digest(const struct exec_run *run)
 static enum status find_ranks_of_process(struct exec_run *run, struct diag *diag)
 {
     run->rank_count = run->assignment.ranks;
-    enum status status =
-        run->backend->supports_processes
-            ? bootstrap_connect_once(&run->world, request_digest(run), run->assignment.ranks,
-                                     run->options->step_limit_s, diag)
-            : STATUS_OK;
+    enum status status = run->backend->supports_processes
+                             ? bootstrap_connect_at_first_call(&run->world, request_digest(run),
+                                                               run->assignment.ranks,
+                                                               run->options->step_limit_s, diag)
+                             : STATUS_OK;
     run->threads_per_rank = parallel_threads_per_rank(run->rank_count, 1);
     if (status != STATUS_OK || run->world == NULL)
         return status;
@@ -521,13 +522,13 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
         status = check_memory_of_machines(&run, diag);
     if (status != STATUS_OK)
         goto out;
-    steps.times_per_step = (size_t)run.assignment.ranks * run.assignment.max_op_count_of_role;
+    steps.op_times_per_step = (size_t)run.assignment.ranks * run.assignment.max_op_count_of_role;
     steps.step_s = heap_zalloc(steps.measured_count, sizeof *steps.step_s);
     steps.begin_s = heap_zalloc(steps.measured_count, sizeof *steps.begin_s);
     if (options->records_trace)
         steps.op_times =
-            heap_zalloc(steps.measured_count * steps.times_per_step, sizeof *steps.op_times);
-    run.op_times = heap_zalloc(steps.times_per_step, sizeof *run.op_times);
+            heap_zalloc(steps.measured_count * steps.op_times_per_step, sizeof *steps.op_times);
+    run.op_times = heap_zalloc(steps.op_times_per_step, sizeof *run.op_times);
     run.host_op = heap_zalloc(run.assignment.ranks, sizeof *run.host_op);
     run.must_zero_before_step = assignment_reads_before_writes(ir, ZEROED);
     if (options->finds_unwritten_reads && run.backend->kernels_run_on_host)

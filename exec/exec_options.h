@@ -23,7 +23,7 @@ struct exec_adamw {
 
 /* An emulated link: an op that moves n bytes over it takes at least latency_s + n / bytes_per_s seconds, and ops that
  * share the link run one after another. Threads sleep while they wait. */
-struct exec_link {
+struct exec_emulated_link_limits {
     double bytes_per_s; /* 0: as fast as the machine is */
     double latency_s;
 };
@@ -73,9 +73,9 @@ struct exec_options {
      * that carries data */
     bool registers_nccl_memory;
     /* the emulated link of each rank for copies in each direction between host and device */
-    struct exec_link copy_link;
+    struct exec_emulated_link_limits copy_link;
     /* the emulated link of each rank over which it sends messages */
-    struct exec_link message_link;
+    struct exec_emulated_link_limits message_link;
     /* Called between steps and, during a step, at least ten times a second. Returns why the run must end ("an
      * interrupt"), or NULL to let it continue. The pointer may be NULL. */
     const char *(*ended_by)(void);

@@ -62,12 +62,12 @@ static bool run_sync_op(struct exec_run *run, uint32_t rank, uint32_t op)
     bool going = true;
     if (!wait_for_dependencies(run, rank, op))
         return false;
-    time->start_s = run_now_s() - run->epoch_s;
+    time->start_s = run_now_s() - run->step_release_time_s;
     if (assignment_op_works_on_rank(&run->assignment, rank, op))
         going = run->ir->op.kind[op] == WORK_BARRIER
                     ? run->backend->barrier(run, rank, op)
                     : run->backend->wait_stream(run, rank, run->ir->op.stream[op]);
-    time->end_s = run_now_s() - run->epoch_s;
+    time->end_s = run_now_s() - run->step_release_time_s;
     if (going) {
         run->backend->record_passed_sync(run, rank, op);
         atomic_fetch_add(&run->ended_ops, 1);
@@ -236,10 +236,10 @@ double executor_run_step(struct executor *executor)
         check_every_s = 0.1;
     pthread_mutex_lock(&run->lock);
     run->finished_rank_count = 0;
-    run->epoch_s = watch.begin_s = watch.still_since_s = run_now_s();
+    run->step_release_time_s = watch.begin_s = watch.still_since_s = run_now_s();
     run->released_step_count++;
     pthread_cond_broadcast(&run->state_changed);
-    double next_s = run->epoch_s + check_every_s;
+    double next_s = run->step_release_time_s + check_every_s;
     while (run->finished_rank_count < run->rank_count) {
         struct timespec until = timespec_from_seconds(next_s);
         int waited = pthread_cond_timedwait(&run->state_changed, &run->lock, &until);
@@ -252,7 +252,7 @@ double executor_run_step(struct executor *executor)
         check_progress(run, &watch);
         pthread_mutex_lock(&run->lock);
     }
-    double seconds = run_now_s() - run->epoch_s;
+    double seconds = run_now_s() - run->step_release_time_s;
     bool failed = run->failure_status != STATUS_OK;
     pthread_mutex_unlock(&run->lock);
     if (!failed && run->backend->end_step != NULL) {

@@ -88,8 +88,8 @@ static int compare_by_time(const void *a, const void *b)
 }
 
 /* Sets first_use_s[buffer] to the start of the rank's first op that uses the buffer; a negative number if none does. */
-static void find_first_uses(const struct exec_run *run, const struct op_time *time, uint32_t rank,
-                            double *first_use_s)
+static void find_first_use_times(const struct exec_run *run, const struct op_time *time,
+                                 uint32_t rank, double *first_use_s)
 {
     const struct ir *ir = run->ir;
     for (uint32_t b = 0; b < ir->buffer.count; b++)
@@ -165,8 +165,8 @@ static void add_memory_rows(const struct exec_run *run, uint32_t rank,
         size_t row = trace_add_memory(trace);
         trace->memory.time_s[row] = c->time_s;
         trace->memory.rank[row] = rank;
-        trace->memory.memory[row] = trace_label_id(trace, memory_names[c->memory]);
-        trace->memory.category[row] = trace_label_id(trace, category_names[c->category]);
+        trace->memory.memory[row] = trace_intern_label(trace, memory_names[c->memory]);
+        trace->memory.category[row] = trace_intern_label(trace, category_names[c->category]);
         trace->memory.bytes[row] = (double)live[c->memory][c->category];
     }
 }
@@ -180,7 +180,7 @@ void measure_fill_trace(const struct exec_run *run, const struct op_time *time, 
     memset(peak, 0, MEMORY_COUNT * sizeof *peak);
     add_op_rows(run, time, trace);
     for (uint32_t rank = 0; rank < run->assignment.ranks; rank++) {
-        find_first_uses(run, time, rank, first_use_s);
+        find_first_use_times(run, time, rank, first_use_s);
         size_t count = list_memory_changes(run, time, rank, first_use_s, change);
         add_memory_rows(run, rank, change, count, trace, peak);
     }

@@ -22,8 +22,8 @@ enum {
     HOLDING_PRODUCT_SIDE =
         768, /* the side of the square product that occupies a core for some 10 ms */
     HOLDING_PRODUCT_SIDE_GPU =
-        12288, /* its side for a GPU with HOLDING_PRODUCT_SMS multiprocessors */
-    HOLDING_PRODUCT_SMS = 132,
+        12288, /* its side for a GPU with HOLDING_PRODUCT_REFERENCE_SMS multiprocessors */
+    HOLDING_PRODUCT_REFERENCE_SMS = 132,
     SUSTAINED_REPEATS_MAX = 20000, /* the most repetitions of an op in a sustained point */
 };
 
@@ -65,13 +65,13 @@ struct bench {
     /* bindings of the buffers that are filled with random numbers, and with random indices */
     uint16_t input_binding, index_binding;
     uint32_t member_count;
-    uint32_t operand_sets;
+    uint32_t operand_set_count;
     bool on_gpu;
     struct view (*read)[CALL_OPERANDS_MAX], (*write)[CALL_OPERANDS_MAX]; /* (sets) */
     /* the measured work, as an op of the schedule: its group is an id, not a number of members */
     struct work work;
     op_id first_timed_op_id; /* the first op that is timed */
-    uint32_t timed_ops;      /* number of ops that are timed */
+    uint32_t timed_op_count; /* number of ops that are timed */
     /* distance in the list from one timed op to the next; 0: not used */
     uint32_t timed_op_distance;
 };
@@ -111,13 +111,13 @@ static void add_operand_set(struct bench *b, uint32_t set)
     for (uint32_t k = 0; k < o->write_count; k++) {
         bool read_too = false;
         for (uint32_t i = 0; i < o->read_count; i++)
-            read_too |= o->read[i].write_in_same_buffer == (int)k;
+            read_too |= o->read[i].index_of_write_in_same_buffer == (int)k;
         b->write[set][k] = add_buffer(b, o->write[k], to, read_too ? b->input_binding : IR_NONE16);
     }
     for (uint32_t k = 0; k < o->read_count; k++)
         b->read[set][k] =
-            o->read[k].write_in_same_buffer >= 0
-                ? b->write[set][o->read[k].write_in_same_buffer]
+            o->read[k].index_of_write_in_same_buffer >= 0
+                ? b->write[set][o->read[k].index_of_write_in_same_buffer]
                 : add_buffer(b, o->read[k], from,
                              o->read[k].dtype == DTYPE_I32 ? b->index_binding : b->input_binding);
 }
@@ -176,11 +176,12 @@ static op_id add_square_product(struct bench *b, int64_t size)
 
 /* Returns the side of a square product that occupies its stream for some 10 ms on a core, or some 5 ms on a GPU of any
  * size. */
-static int64_t holding_product_side(const struct bench *b)
+static int64_t size_of_stream_holding_product(const struct bench *b)
 {
-    double sms = b->options->sm_count > 0 ? b->options->sm_count : HOLDING_PRODUCT_SMS;
+    double sms = b->options->sm_count > 0 ? b->options->sm_count : HOLDING_PRODUCT_REFERENCE_SMS;
     return b->on_gpu
-               ? (int64_t)(HOLDING_PRODUCT_SIDE_GPU * cbrt(sms / HOLDING_PRODUCT_SMS)) / 128 * 128
+               ? (int64_t)(HOLDING_PRODUCT_SIDE_GPU * cbrt(sms / HOLDING_PRODUCT_REFERENCE_SMS)) /
+                     128 * 128
                : HOLDING_PRODUCT_SIDE;
 }
 
@@ -265,19 +266,19 @@ static void emit_repeats(struct bench *b)
     uint32_t warm = b->bench_case->point_role == POINT_SUSTAINED ? repeats * 3 / 4
                                                                  : microbench_warmup_runs(repeats);
     repeats = b->bench_case->point_role == POINT_SUSTAINED ? repeats - warm : repeats;
-    if (b->operand_sets > warm + repeats)
-        b->operand_sets = warm + repeats;
-    for (uint32_t set = 0; set < b->operand_sets; set++)
+    if (b->operand_set_count > warm + repeats)
+        b->operand_set_count = warm + repeats;
+    for (uint32_t set = 0; set < b->operand_set_count; set++)
         add_operand_set(b, set);
     uint32_t others = choose_background_copies(b, beside);
     for (uint32_t i = 0; i < warm + repeats; i++) {
         for (uint32_t k = 0; k < others; k++)
             emit_background_copy(b, &beside[k]);
-        op_id op = add_measured_op(b, i % b->operand_sets, NULL);
+        op_id op = add_measured_op(b, i % b->operand_set_count, NULL);
         if (i == warm)
             b->first_timed_op_id = op;
     }
-    b->timed_ops = repeats;
+    b->timed_op_count = repeats;
     b->timed_op_distance = 1 + others;
 }
 
@@ -286,14 +287,14 @@ static void emit_repeats(struct bench *b)
 static void emit_queued_ops(struct bench *b)
 {
     add_operand_set(b, 0);
-    op_id hold = add_square_product(b, holding_product_side(b));
+    op_id hold = add_square_product(b, size_of_stream_holding_product(b));
     add_barrier(b);
     for (uint32_t i = 0; i < QUEUED_OPS; i++) {
         op_id op = add_measured_op(b, 0, &hold);
         if (i == 0)
             b->first_timed_op_id = op;
     }
-    b->timed_ops = QUEUED_OPS;
+    b->timed_op_count = QUEUED_OPS;
     add_barrier(b);
 }
 
@@ -302,12 +303,12 @@ static void emit_op_sync_pairs(struct bench *b)
 {
     struct work sync = {.kind = WORK_HOST_SYNC};
     for (uint32_t i = 0; i < SYNCED_OPS; i++) {
-        op_id op = add_square_product(b, holding_product_side(b) / 8);
+        op_id op = add_square_product(b, size_of_stream_holding_product(b) / 8);
         if (i == 0)
             b->first_timed_op_id = op;
         add_unmeasured_op(b, sync, NULL, 0, NULL, 0);
     }
-    b->timed_ops = 2 * SYNCED_OPS;
+    b->timed_op_count = 2 * SYNCED_OPS;
 }
 
 static void build_schedule(struct bench *b)
@@ -317,7 +318,7 @@ static void build_schedule(struct bench *b)
     ir->dtype = b->options->dtype;
     ir->global_batch = ir->micro_batch = 1;
     ir->layout = (struct token_layout){LAYOUT_CONTIGUOUS, 1, 1, 1, 1, 0, NULL};
-    ir_add_group(ir, "all", &(struct axis_set){.axis = 0}, 1);
+    ir_add_group(ir, "all", &(struct axis_coordinate_set){.axis = 0}, 1);
     /* SQUARE_SUM adds those elements of a bound buffer that belong to its tensor; here the tensor is the whole
      * buffer */
     const struct work *work = &b->bench_case->work;
@@ -402,17 +403,17 @@ static void add_timings(const struct bench *b, const struct trace *trace,
                         struct op_timings *op_timings)
 {
     struct op_span *times = find_op_spans(b, trace);
-    uint32_t first = b->first_timed_op_id.i, end = first + b->timed_ops;
+    uint32_t first = b->first_timed_op_id.i, end = first + b->timed_op_count;
     if (b->bench_case->work.kind == WORK_HOST_SYNC) {
         for (uint32_t op = first; op < end; op += 2)
             add_timing(op_timings, times[op + 1].end_s - times[op].end_s);
     } else if (b->bench_case->point_role == POINT_ISSUE) {
-        add_timing(op_timings, (times[end].start_s - times[first - 1].end_s) / b->timed_ops);
+        add_timing(op_timings, (times[end].start_s - times[first - 1].end_s) / b->timed_op_count);
     } else if (b->bench_case->point_role == POINT_START) {
         for (uint32_t op = first + 1; op < end; op++)
             add_timing(op_timings, times[op].end_s - times[op - 1].end_s);
     } else {
-        for (uint32_t i = 0; i < b->timed_ops; i++) {
+        for (uint32_t i = 0; i < b->timed_op_count; i++) {
             const struct op_span *t = &times[first + i * b->timed_op_distance];
             add_timing(op_timings, t->end_s - t->start_s);
         }
@@ -488,7 +489,7 @@ static enum status check_can_be_measured(const struct microbench_case *wanted, s
     const char *name = work_kind_info((enum work_kind)work->kind)->name;
     int64_t members = work_comm_group(work);
     struct row_use use;
-    if (row_use_of_work(work, &use))
+    if (row_use_if_work_moves_rows(work, &use))
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "%s moves rows that ranks need of each other, which follow from the "
                           "sequences of a schedule, and cannot be timed by itself",
@@ -522,20 +523,21 @@ static uint32_t needed_operand_sets(const struct bench *b)
 {
     uint64_t bytes = 0;
     for (uint32_t k = 0; k < b->operands.read_count; k++)
-        if (b->operands.read[k].write_in_same_buffer < 0)
+        if (b->operands.read[k].index_of_write_in_same_buffer < 0)
             bytes += b->operands.read[k].element_count * dtype_bytes(b->operands.read[k].dtype);
     for (uint32_t k = 0; k < b->operands.write_count; k++)
         bytes += b->operands.write[k].element_count * dtype_bytes(b->operands.write[k].dtype);
-    uint64_t rotate = b->options->operand_set_bytes > 0 ? b->options->operand_set_bytes
-                      : b->on_gpu                       ? ROTATE_BYTES_GPU
-                                                        : ROTATE_BYTES;
+    uint64_t rotate = b->options->min_bytes_of_all_operand_sets > 0
+                          ? b->options->min_bytes_of_all_operand_sets
+                      : b->on_gpu ? ROTATE_BYTES_GPU
+                                  : ROTATE_BYTES;
     uint64_t sets = bytes > 0 ? rotate / bytes + 1 : 1;
     return sets < OPERAND_SETS_MAX ? (uint32_t)sets : OPERAND_SETS_MAX;
 }
 
-enum status microbench_run(const struct microbench_case *wanted,
-                           const struct microbench_options *options, struct point *point,
-                           struct diag *diag)
+enum status microbench_measure_case(const struct microbench_case *wanted,
+                                    const struct microbench_options *options, struct point *point,
+                                    struct diag *diag)
 {
     struct bench b = {
         .bench_case = wanted, .options = options, .work = wanted->work, .member_count = 1};
@@ -556,9 +558,9 @@ enum status microbench_run(const struct microbench_case *wanted,
     }
     const struct backend *backend = backend_find(options->backend ? options->backend : "cpu");
     b.on_gpu = backend != NULL && !backend->kernels_run_on_host;
-    b.operand_sets = needed_operand_sets(&b);
-    b.read = heap_zalloc(b.operand_sets, sizeof *b.read);
-    b.write = heap_zalloc(b.operand_sets, sizeof *b.write);
+    b.operand_set_count = needed_operand_sets(&b);
+    b.read = heap_zalloc(b.operand_set_count, sizeof *b.read);
+    b.write = heap_zalloc(b.operand_set_count, sizeof *b.write);
     build_schedule(&b);
     status = run_rounds(&b, &op_timings, diag);
     if (status == STATUS_OK) {
@@ -599,13 +601,14 @@ double microbench_estimated_s(const struct microbench_case *wanted,
                      estimate_op_s(&b.work, b.on_gpu);
 }
 
-bool microbench_fits_budget(const struct microbench_budget *budget, double guess_s)
+bool microbench_fits_time_budget(const struct microbench_time_budget *budget, double guess_s)
 {
     return budget->limit_s <= 0 ||
            budget->spent_s + guess_s + budget->most_overhead_s <= budget->limit_s;
 }
 
-void microbench_spend_budget(struct microbench_budget *budget, double guess_s, double took_s)
+void microbench_spend_time_budget(struct microbench_time_budget *budget, double guess_s,
+                                  double took_s)
 {
     budget->spent_s += took_s;
     budget->most_overhead_s = fmax(budget->most_overhead_s, took_s - guess_s);

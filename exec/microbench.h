@@ -20,10 +20,10 @@ struct microbench_options {
      * takes most of the time */
     uint32_t most_rounds;
     /* the least bytes of all sets of operands together; 0: 64 MiB, or 256 MiB on a GPU */
-    uint64_t operand_set_bytes;
+    uint64_t min_bytes_of_all_operand_sets;
     uint8_t dtype;     /* enum dtype of operands whose kind of work does not determine it */
     uint32_t sm_count; /* multiprocessors of the device, by which products are sized; 0: 132 */
-    struct exec_link copy_link, message_link; /* emulated, as in exec_options */
+    struct exec_emulated_link_limits copy_link, message_link; /* emulated, as in exec_options */
 };
 
 /* One point to measure. `work` has its kind and parameters. If the kind has a group, the group's parameter is the
@@ -41,9 +41,9 @@ struct microbench_case {
 /* Measures one point. Returns STATUS_BAD_INPUT if the shape does not fit its kind, if such a point cannot be measured,
  * or if the backend is unknown. A point whose median is still unstable after the last round is returned as well; the
  * distance between its p10 and p90 shows this. */
-enum status microbench_run(const struct microbench_case *wanted,
-                           const struct microbench_options *options, struct point *point,
-                           struct diag *diag);
+enum status microbench_measure_case(const struct microbench_case *wanted,
+                                    const struct microbench_options *options, struct point *point,
+                                    struct diag *diag);
 
 /* Writes to the header of the points what the backend knows about the device, such as its name and the number of its
  * multiprocessors. Calibration need not fit what the header gives. Returns STATUS_BAD_INPUT if the backend is
@@ -77,13 +77,14 @@ size_t microbench_list_gpu_cases(const struct microbench_case **cases, struct ar
 /* A limit on the time that all cases take; limit_s 0: there is no limit. A case is expected to take a rough time of its
  * ops plus most_overhead_s: the most by which any case so far exceeded its rough time, for plans, operands and wrong
  * estimates. */
-struct microbench_budget {
+struct microbench_time_budget {
     double limit_s, spent_s, most_overhead_s;
 };
 /* True if a case whose ops take roughly guess_s seconds is expected to end within the limit. */
-bool microbench_fits_budget(const struct microbench_budget *budget, double guess_s);
+bool microbench_fits_time_budget(const struct microbench_time_budget *budget, double guess_s);
 /* Adds a finished case to the budget: took_s seconds in all, where guess_s was the rough time of its ops. */
-void microbench_spend_budget(struct microbench_budget *budget, double guess_s, double took_s);
+void microbench_spend_time_budget(struct microbench_time_budget *budget, double guess_s,
+                                  double took_s);
 /* Returns a rough estimate of the seconds that the ops of a case take. */
 double microbench_estimated_s(const struct microbench_case *wanted,
                               const struct microbench_options *options);

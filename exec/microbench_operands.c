@@ -27,8 +27,9 @@ static bool list_operands_of_side(const struct work *work, enum work_side side, 
         if (elements == 0 || elements > (uint64_t)IR_ELEMENTS_MAX ||
             (o->count_is_bytes && !divides_over_members(work, dtype, members)))
             return false;
-        operand[*operands] = (struct bench_operand){
-            elements, (uint8_t)(o->dtype == DTYPE_COUNT ? dtype : o->dtype), o->in_place_write};
+        operand[*operands] =
+            (struct bench_operand){elements, (uint8_t)(o->dtype == DTYPE_COUNT ? dtype : o->dtype),
+                                   o->in_place_write_index};
     }
     return true;
 }

@@ -6,8 +6,8 @@
 
 struct bench_operand {
     uint64_t element_count;
-    uint8_t dtype;            /* enum dtype */
-    int write_in_same_buffer; /* for a read: the write that uses the same buffer; -1: none */
+    uint8_t dtype;                     /* enum dtype */
+    int index_of_write_in_same_buffer; /* for a read: the write that uses the same buffer; -1: none */
 };
 
 struct bench_operands {

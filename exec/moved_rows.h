@@ -25,25 +25,25 @@ struct moved_rows {
 
 /* Returns a list of a rank. rows NULL: the work is measured without a schedule, and its list has `room` pairs (i,
  * i). */
-static inline struct moved_rows moved_rows_list(const struct assignment_needed_rows *rows,
-                                                enum moved_rows_list_kind which, int64_t room)
+static inline struct moved_rows moved_rows_get_list(const struct assignment_needed_rows *rows,
+                                                    enum moved_rows_list_kind which, int64_t room)
 {
     if (rows == NULL)
         return (struct moved_rows){.count = room};
     if (which == MOVED_HELD)
         return (struct moved_rows){rows->held.row_count, rows->held.packed_row, rows->held.own_row};
     const struct needed_rows *list = which == MOVED_SENT ? &rows->sent : &rows->received;
-    return (struct moved_rows){list->first_row_of_peer[rows->peer_count], NULL, list->row};
+    return (struct moved_rows){list->first_row_by_peer[rows->peer_count], NULL, list->row};
 }
 
-/* Returns the list by which work takes, adds or merges rows. A TAKE_GATHER moves two lists: its caller moves
- * MOVED_RECEIVED first, and then MOVED_HELD, which is returned here. */
+/* Returns the list by which work takes, adds or merges rows. A TAKE_ROWS_TO_ROUND_ORDER moves two lists: its caller
+ * moves MOVED_RECEIVED first, and then MOVED_HELD, which is returned here. */
 static inline enum moved_rows_list_kind moved_list_of_work(const struct work *work)
 {
     if (work->kind == WORK_TAKE_ROWS)
-        return work->take_rows.take == TAKE_SEND     ? MOVED_SENT
-               : work->take_rows.take == TAKE_GATHER ? MOVED_HELD
-                                                     : MOVED_RECEIVED;
+        return work->take_rows.take == TAKE_SEND                  ? MOVED_SENT
+               : work->take_rows.take == TAKE_ROWS_TO_ROUND_ORDER ? MOVED_HELD
+                                                                  : MOVED_RECEIVED;
     const bool held =
         work->kind == WORK_ADD_ROWS ? work->add_rows.held != 0 : work->merge_rows.held != 0;
     return held ? MOVED_HELD : MOVED_SENT;

@@ -62,37 +62,38 @@ static uint16_t to_f16(float value)
 }
 
 /* An 8-bit floating-point type. */
-struct narrow_float {
+struct narrow_float_format {
     int mantissa_bits, bias; /* bits of the mantissa; the exponent bits of the number 1 */
-    float largest;
+    float largest_finite;
 };
 
-static struct narrow_float narrow_float_of(enum dtype dtype)
+static struct narrow_float_format narrow_float_format_of_dtype(enum dtype dtype)
 {
-    return dtype == DTYPE_E4M3 ? (struct narrow_float){3, 7, 448}
-                               : (struct narrow_float){2, 15, 57344};
+    return dtype == DTYPE_E4M3 ? (struct narrow_float_format){3, 7, 448}
+                               : (struct narrow_float_format){2, 15, 57344};
 }
 
-static float decode_narrow_float(struct narrow_float type, uint8_t code)
+static float decode_narrow_float(struct narrow_float_format type, uint8_t code)
 {
     const int bits = code & 0x7f, exponent = bits >> type.mantissa_bits;
     const int mantissa = bits & ((1 << type.mantissa_bits) - 1);
     float value = exponent == 0 ? ldexpf((float)mantissa, 1 - type.bias - type.mantissa_bits)
                                 : ldexpf((float)(mantissa + (1 << type.mantissa_bits)),
                                          exponent - type.bias - type.mantissa_bits);
-    if (value > type.largest) /* codes above that of the largest number mean infinity or NaN */
+    if (value >
+        type.largest_finite) /* codes above that of the largest number mean infinity or NaN */
         value = type.mantissa_bits == 2 && mantissa == 0 ? INFINITY : NAN;
     return code & 0x80 ? -value : value;
 }
 
-static uint8_t encode_narrow_float(struct narrow_float type, float value)
+static uint8_t encode_narrow_float(struct narrow_float_format type, float value)
 {
     const uint8_t sign = float_bits(value) >> 31 ? 0x80 : 0;
     float size = fabsf(value);
     if (isnan(value))
         return sign | 0x7f;
-    if (size >= type.largest)
-        size = type.largest;
+    if (size >= type.largest_finite)
+        size = type.largest_finite;
     int exponent;
     frexpf(size, &exponent);
     exponent = size == 0 || exponent < 2 - type.bias ? 1 - type.bias : exponent - 1;
@@ -104,7 +105,7 @@ static uint8_t encode_narrow_float(struct narrow_float type, float value)
 
 float number_largest_finite(enum dtype dtype)
 {
-    return dtype == DTYPE_E2M1X2 ? 6 : narrow_float_of(dtype).largest;
+    return dtype == DTYPE_E2M1X2 ? 6 : narrow_float_format_of_dtype(dtype).largest_finite;
 }
 
 int number_scale_exponent(float amax, enum dtype dtype, bool down)
@@ -149,7 +150,8 @@ void number_to_f32(float *to, const void *from, enum dtype dtype, size_t count)
     case DTYPE_E4M3:
     case DTYPE_E5M2:
         for (size_t i = 0; i < count; i++)
-            to[i] = decode_narrow_float(narrow_float_of(dtype), ((const uint8_t *)from)[i]);
+            to[i] = decode_narrow_float(narrow_float_format_of_dtype(dtype),
+                                        ((const uint8_t *)from)[i]);
         return;
     case DTYPE_E8M0:
         for (size_t i = 0; i < count; i++)
@@ -184,7 +186,7 @@ void number_from_f32(void *to, enum dtype dtype, const float *from, size_t count
     case DTYPE_E4M3:
     case DTYPE_E5M2:
         for (size_t i = 0; i < count; i++)
-            ((uint8_t *)to)[i] = encode_narrow_float(narrow_float_of(dtype), from[i]);
+            ((uint8_t *)to)[i] = encode_narrow_float(narrow_float_format_of_dtype(dtype), from[i]);
         return;
     case DTYPE_E8M0: /* rounded up, so that what is divided by it does not grow */
         for (size_t i = 0; i < count; i++) {

@@ -12,13 +12,13 @@ struct poison {
     uint32_t ranks;
     /* (ranks, MEMORY_COUNT) arrays with an element for each granule: 1 + the buffer that was last written there; 0:
      * nothing was written there */
-    uint32_t **owner_of_granule;
+    uint32_t **buffer_plus_1_by_granule;
 };
 
-static uint32_t *last_writers_of_memory(const struct poison *poison, uint32_t rank,
-                                        enum memory memory)
+static uint32_t *buffer_plus_1_by_granule_of_memory(const struct poison *poison, uint32_t rank,
+                                                    enum memory memory)
 {
-    return poison->owner_of_granule[(size_t)rank * MEMORY_COUNT + memory];
+    return poison->buffer_plus_1_by_granule[(size_t)rank * MEMORY_COUNT + memory];
 }
 
 static uint64_t granule_count(uint64_t bytes)
@@ -30,10 +30,10 @@ struct poison *poison_new(const struct exec_run *run)
 {
     struct poison *poison = heap_zalloc(1, sizeof *poison);
     poison->ranks = run->assignment.ranks;
-    poison->owner_of_granule =
-        heap_zalloc((size_t)poison->ranks * MEMORY_COUNT, sizeof *poison->owner_of_granule);
+    poison->buffer_plus_1_by_granule =
+        heap_zalloc((size_t)poison->ranks * MEMORY_COUNT, sizeof *poison->buffer_plus_1_by_granule);
     for (uint32_t i = 0; i < poison->ranks * MEMORY_COUNT; i++)
-        poison->owner_of_granule[i] = heap_zalloc(
+        poison->buffer_plus_1_by_granule[i] = heap_zalloc(
             granule_count(run->ir->planned_bytes[i % MEMORY_COUNT]) + 1, sizeof(uint32_t));
     return poison;
 }
@@ -43,8 +43,8 @@ void poison_free(struct poison *poison)
     if (poison == NULL)
         return;
     for (uint32_t i = 0; i < poison->ranks * MEMORY_COUNT; i++)
-        free(poison->owner_of_granule[i]);
-    free(poison->owner_of_granule);
+        free(poison->buffer_plus_1_by_granule[i]);
+    free(poison->buffer_plus_1_by_granule);
     free(poison);
 }
 
@@ -55,11 +55,11 @@ static void fill_poison(void *data, uint64_t bytes)
         memcpy((char *)data + i, &pattern, GRANULE);
 }
 
-static void set_owner_of_range(const struct exec_run *run, uint32_t rank, uint32_t buffer,
-                               uint64_t begin_byte, uint64_t bytes)
+static void record_writer_of_range(const struct exec_run *run, uint32_t rank, uint32_t buffer,
+                                   uint64_t begin_byte, uint64_t bytes)
 {
     const struct buffer_table *table = &run->ir->buffer;
-    uint32_t *owner = last_writers_of_memory(run->poison, rank, table->memory[buffer]);
+    uint32_t *owner = buffer_plus_1_by_granule_of_memory(run->poison, rank, table->memory[buffer]);
     uint64_t first = (table->offset[buffer] + begin_byte) / GRANULE;
     for (uint64_t i = 0; i < granule_count(bytes); i++)
         owner[first + i] = buffer + 1;
@@ -70,14 +70,14 @@ void poison_begin_step(struct exec_run *run)
     const struct ir *ir = run->ir;
     for (uint32_t rank = 0; rank < run->assignment.ranks; rank++) {
         for (int m = 0; m < MEMORY_COUNT; m++)
-            memset(last_writers_of_memory(run->poison, rank, m), 0,
+            memset(buffer_plus_1_by_granule_of_memory(run->poison, rank, m), 0,
                    granule_count(ir->planned_bytes[m]) * sizeof(uint32_t));
         for (uint32_t b = 0; b < ir->buffer.count; b++)
             if (ir->buffer.binding[b] != IR_NONE16 && ir->buffer.offset[b] != UINT64_MAX &&
                 (ir->buffer.role[b] == assignment_role_of(&run->assignment, rank)))
-                set_owner_of_range(run, rank, b, 0, ir_buffer_bytes(ir, (buffer_id){b}));
+                record_writer_of_range(run, rank, b, 0, ir_buffer_bytes(ir, (buffer_id){b}));
         for (int m = 0; m < MEMORY_COUNT; m++) {
-            const uint32_t *owner = last_writers_of_memory(run->poison, rank, m);
+            const uint32_t *owner = buffer_plus_1_by_granule_of_memory(run->poison, rank, m);
             char *base = run->backend->memory(run, rank, m);
             for (uint64_t i = 0; i < ir->planned_bytes[m] / GRANULE; i++)
                 if (owner[i] == 0)
@@ -91,12 +91,13 @@ static void describe_buffer(const struct ir *ir, uint32_t buffer, char *text, si
     ir_buffer_name(ir, (buffer_id){buffer}, text, size);
 }
 
-static bool check_read(struct exec_run *run, const struct call *call, struct view view)
+static bool check_read_was_written(struct exec_run *run, const struct call *call, struct view view)
 {
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t buffer = view.buffer.i;
     uint64_t size = dtype_bytes(table->dtype[buffer]);
-    const uint32_t *owner = last_writers_of_memory(run->poison, call->rank, table->memory[buffer]);
+    const uint32_t *owner =
+        buffer_plus_1_by_granule_of_memory(run->poison, call->rank, table->memory[buffer]);
     uint64_t first = (table->offset[buffer] + view.begin * size) / GRANULE;
     uint64_t count = granule_count(view.count * size), other_owners = 0;
     /* compiled to vector code, unlike a loop that ends early */
@@ -162,7 +163,7 @@ bool poison_check_reads(struct exec_run *run, const struct call *call)
 {
     if (reads_operands(run, call))
         for (uint32_t k = 0; k < call->read_count; k++)
-            if (!check_read(run, call, ir_read_view(run->ir, call->op, k)))
+            if (!check_read_was_written(run, call, ir_read_view(run->ir, call->op, k)))
                 return false;
     for (uint32_t k = 0; k < call->write_count && writes_operands(run, call); k++)
         if (op_must_overwrite(run, call, ir_write_view(run->ir, call->op, k)))
@@ -203,7 +204,8 @@ bool poison_check_and_record_writes(struct exec_run *run, const struct call *cal
                 return false;
             }
         }
-        set_owner_of_range(run, call->rank, view.buffer.i, view.begin * size, view.count * size);
+        record_writer_of_range(run, call->rank, view.buffer.i, view.begin * size,
+                               view.count * size);
     }
     return true;
 }

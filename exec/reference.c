@@ -31,8 +31,8 @@ struct reference *reference_new(const struct transformer *t)
     assert(transformer_check(t, (struct loc){0}, NULL) == STATUS_OK);
     struct tensor_spec first[TRANSFORMER_MAX_TENSORS], layer[TRANSFORMER_MAX_TENSORS];
     struct tensor_spec last[TRANSFORMER_MAX_TENSORS];
-    const size_t firsts = transformer_embedding_tensors(t, first, ARRAY_LEN(first));
-    const size_t lasts = transformer_head_tensors(t, last, ARRAY_LEN(last));
+    const size_t firsts = transformer_list_embedding_tensors(t, first, ARRAY_LEN(first));
+    const size_t lasts = transformer_list_head_tensors(t, last, ARRAY_LEN(last));
 
     struct reference *r = heap_zalloc(1, sizeof *r);
     r->memory = heap_zalloc(1, sizeof *r->memory);
@@ -43,7 +43,7 @@ struct reference *reference_new(const struct transformer *t)
                              sizeof *r->tensors);
     add_tensors(r, first, firsts, "");
     for (int64_t i = 0; i < t->layers; i++) {
-        const size_t per_layer = transformer_layer_tensors(t, i, layer, ARRAY_LEN(layer));
+        const size_t per_layer = transformer_list_layer_tensors(t, i, layer, ARRAY_LEN(layer));
         add_tensors(r, layer, per_layer, arena_printf(arena, "layers.%" PRId64 ".", i));
     }
     add_tensors(r, last, lasts, "");

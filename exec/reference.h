@@ -62,7 +62,7 @@ struct reference {
     struct reference_rounding rounding;
     /* the results of the experts' activation are multiplied by the router's weights of the copies; false: the outputs
      * of experts are multiplied. It changes which numbers 8-bit products round. */
-    bool activation_weights_copies;
+    bool router_weights_at_activation;
     size_t tensor_count; /* tensors, in the order of transformer_*_tensors() */
     struct reference_tensor *tensors;
     struct reference_memory *memory;
@@ -98,7 +98,8 @@ struct reference_routing {
     int64_t micro_batch;
     uint32_t row_piece_count;
     bool routes_by_subsequence;
-    const struct routing *expert_copies; /* how many copies each expert gets; NULL: equally many */
+    /* how many copies each expert gets; NULL: equally many */
+    const struct routing *uneven_expert_routing;
 };
 
 struct reference_batch {

@@ -74,7 +74,7 @@ static int32_t expert_of_slot(const struct transformer *t, const struct routing 
                               uint32_t layer, int64_t rows, int64_t slot)
 {
     if (routed == NULL)
-        return (int32_t)work_row_group_of(rows * t->experts_per_token, t->experts, slot);
+        return (int32_t)work_row_group_of_row(rows * t->experts_per_token, t->experts, slot);
     int64_t *count = heap_alloc(2 * (size_t)routed->expert_count, sizeof *count);
     int64_t *first = count + routed->expert_count;
     uint32_t expert = 0;
@@ -114,10 +114,10 @@ static int32_t *experts_of_copies(const struct transformer *t, const struct refe
             layout_global_position(layout, documents, (uint32_t)(rank / layout->hp),
                                    (uint32_t)(rank % layout->hp), place % own);
         const struct piece piece =
-            emit_piece_of_rows(rows, pieces, row / emit_piece_of_rows(rows, pieces, 0).rows);
+            piece_of_rows(rows, pieces, row / piece_of_rows(rows, pieces, 0).rows);
         for (int64_t j = 0; j < copies; j++)
             expert[token * copies + j] =
-                expert_of_slot(t, routing != NULL ? routing->expert_copies : NULL, layer,
+                expert_of_slot(t, routing != NULL ? routing->uneven_expert_routing : NULL, layer,
                                piece.rows, j * piece.rows + row - piece.begin);
     }
     return expert;

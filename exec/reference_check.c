@@ -23,7 +23,7 @@ static const enum binding_kind binding_of_part[REFERENCE_CHECK_PART_COUNT] = {
 const struct exec_adamw reference_check_adamw = {
     .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1, .max_norm = 0.5};
 
-struct reference_check_rule reference_check_rule_of(enum dtype dtype)
+struct reference_check_rule reference_check_rule_of_dtype(enum dtype dtype)
 {
     static const struct reference_check_rule rules[DTYPE_COUNT] = {
         [DTYPE_F32] = {1e-4, 1e-3, 1e-5, 1e-4},
@@ -102,8 +102,8 @@ static double relative_error(double got, double want)
     return isnan(off) ? got == want ? 0 : (double)INFINITY : off;
 }
 
-double reference_check_row_difference(const struct reference_check_row *row,
-                                      enum reference_check_part part)
+double reference_check_max_row_difference(const struct reference_check_row *row,
+                                          enum reference_check_part part)
 {
     return fmax(row->error[REFERENCE_CHECK_NOT_CLIPPED][part].difference,
                 row->error[REFERENCE_CHECK_CLIPPED][part].difference);
@@ -125,11 +125,12 @@ static bool has_no_master(const struct ir *ir, uint32_t tensor)
 
 /* Compares a part of every tensor with the reference. If moved is NULL, it compares what was collected from the
  * schedule, and sets `difference`. Else it compares `moved`, a reference whose results were rounded at random, and
- * raises `rounding_shift` to this distance. It leaves out what the schedule does not compute: stored weights, masters
- * that it lacks, and masters and moments of tensors that are not trained. */
-static void compare_tensor_part(struct reference_check *a, const struct training *t,
-                                enum reference_check_step step, enum reference_check_part part,
-                                const struct reference *moved)
+ * raises `max_shift_by_rounding` to this distance. It leaves out what the schedule does not compute: stored weights,
+ * masters that it lacks, and masters and moments of tensors that are not trained. */
+static void compare_part_of_all_tensors(struct reference_check *a, const struct training *t,
+                                        enum reference_check_step step,
+                                        enum reference_check_part part,
+                                        const struct reference *moved)
 {
     const struct reference *r = t->reference;
     double *const *got = t->collected[binding_of_part[part]];
@@ -150,13 +151,13 @@ static void compare_tensor_part(struct reference_check *a, const struct training
         int64_t first = tensor->first_row * tensor->cols;
         const double *want = expected_values(training_find_tensor(r, tensor->name), part) + first;
         size_t count = (size_t)(tensor->rows * tensor->cols);
-        double unit = fmax(largest_magnitude(want, count), a->rule.floor * overall);
+        double unit = fmax(largest_magnitude(want, count), a->rule.least_scale_share * overall);
         const double *other =
             moved != NULL ? expected_values(training_find_tensor(moved, tensor->name), part) + first
                           : got[i];
         double off = largest_difference(other, want, count), in_units = off > 0 ? off / unit : 0;
         if (moved != NULL)
-            error->rounding_shift = fmax(error->rounding_shift, in_units);
+            error->max_shift_by_rounding = fmax(error->max_shift_by_rounding, in_units);
         else
             error->difference = in_units;
     }
@@ -174,7 +175,7 @@ static void compare_step(struct reference_check *a, const struct training *t,
     }
     a->differing_replica_elements += t->bindings.differing_replica_elements;
     for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
-        compare_tensor_part(a, t, step, (enum reference_check_part)part, NULL);
+        compare_part_of_all_tensors(a, t, step, (enum reference_check_part)part, NULL);
 }
 
 /* ---- verdicts on differences ---- */
@@ -183,10 +184,11 @@ static enum reference_check_verdict verdict_of_error(struct reference_check_erro
                                                      double tolerance)
 {
     if (isnan(error.difference) ||
-        error.difference <= fmax(tolerance, fmin(REFERENCE_CHECK_MOVES * error.rounding_shift,
-                                                 REFERENCE_CHECK_TOLERANCE_MAX)))
+        error.difference <=
+            fmax(tolerance, fmin(REFERENCE_CHECK_MOVES * error.max_shift_by_rounding,
+                                 REFERENCE_CHECK_TOLERANCE_MAX)))
         return REFERENCE_CHECK_RIGHT;
-    return error.difference <= REFERENCE_CHECK_MOVES * error.rounding_shift
+    return error.difference <= REFERENCE_CHECK_MOVES * error.max_shift_by_rounding
                ? REFERENCE_CHECK_UNDECIDED
                : REFERENCE_CHECK_WRONG;
 }
@@ -195,8 +197,8 @@ typedef void error_visit(void *user, struct reference_check_error error, double 
 
 /* Calls visit() for each error of a step: the loss's, the norm's (only without a limit), and those of each tensor's
  * parts. */
-static void visit_errors(const struct reference_check *a, enum reference_check_step step,
-                         error_visit *visit, void *user)
+static void visit_errors_of_step(const struct reference_check *a, enum reference_check_step step,
+                                 error_visit *visit, void *user)
 {
     visit(user, a->loss_error[step], a->rule.loss_tolerance);
     if (step == REFERENCE_CHECK_NOT_CLIPPED)
@@ -219,17 +221,18 @@ static enum reference_check_verdict step_verdict(const struct reference_check *a
                                                  enum reference_check_step step)
 {
     enum reference_check_verdict verdict = REFERENCE_CHECK_RIGHT;
-    visit_errors(a, step, raise_worst_verdict, &verdict);
+    visit_errors_of_step(a, step, raise_worst_verdict, &verdict);
     return verdict;
 }
 
 /* Sets *user, a bool, to true if further roundings are unlikely to explain the error: it exceeds the tolerance, and is
  * more than 20 times the largest shift that rounding has caused so far. It is called after three roundings or more,
  * since the chance that a normal variable is 20 times as large as three others is 10^-4. */
-static void set_if_far_off(void *user, struct reference_check_error error, double tolerance)
+static void set_if_rounding_cannot_explain(void *user, struct reference_check_error error,
+                                           double tolerance)
 {
     bool *far = user;
-    *far |= error.difference > tolerance && error.difference > 20 * error.rounding_shift;
+    *far |= error.difference > tolerance && error.difference > 20 * error.max_shift_by_rounding;
 }
 
 /* Repeats the reference's step with results rounded at random, and notes how far this moves each result. It stops when
@@ -252,16 +255,16 @@ static enum status measure_rounding(struct reference_check *a, struct training *
         if (status != STATUS_OK)
             break;
         struct reference_check_error *error = &a->loss_error[step];
-        error->rounding_shift =
-            fmax(error->rounding_shift, relative_error(loss, a->reference_loss));
+        error->max_shift_by_rounding =
+            fmax(error->max_shift_by_rounding, relative_error(loss, a->reference_loss));
         if (step == REFERENCE_CHECK_NOT_CLIPPED)
-            a->norm_error.rounding_shift =
-                fmax(a->norm_error.rounding_shift,
+            a->norm_error.max_shift_by_rounding =
+                fmax(a->norm_error.max_shift_by_rounding,
                      gradient_distance(moved, t->reference) / a->reference_gradient_norm);
         for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
-            compare_tensor_part(a, t, step, (enum reference_check_part)part, moved);
+            compare_part_of_all_tensors(a, t, step, (enum reference_check_part)part, moved);
         if (k >= 3)
-            visit_errors(a, step, set_if_far_off, &far);
+            visit_errors_of_step(a, step, set_if_rounding_cannot_explain, &far);
     }
     reference_free(moved);
     return status;
@@ -278,7 +281,7 @@ static enum status compare_and_judge_step(struct reference_check *a, struct trai
     enum reference_check_verdict verdict = step_verdict(a, step);
     /* if rounding may shift the norm of all gradients by too much, no single gradient can be judged either */
     if (verdict == REFERENCE_CHECK_WRONG &&
-        REFERENCE_CHECK_MOVES * a->norm_error.rounding_shift > REFERENCE_CHECK_TOLERANCE_MAX)
+        REFERENCE_CHECK_MOVES * a->norm_error.max_shift_by_rounding > REFERENCE_CHECK_TOLERANCE_MAX)
         verdict = REFERENCE_CHECK_UNDECIDED;
     if (a->differing_replica_elements > 0)
         verdict = REFERENCE_CHECK_WRONG;
@@ -290,10 +293,10 @@ static enum status compare_and_judge_step(struct reference_check *a, struct trai
 
 static void init_check(struct reference_check *a, const struct ir *ir)
 {
-    a->dtype = (uint8_t)training_storage_dtype(ir);
-    a->rule = reference_check_rule_of((enum dtype)a->dtype);
+    a->dtype = (uint8_t)training_coarsest_result_dtype(ir);
+    a->rule = reference_check_rule_of_dtype((enum dtype)a->dtype);
     struct reference_eight_bit_products products;
-    if (training_find_products(ir, &products) == TRAINING_PRODUCTS_DIFFERENT) {
+    if (training_find_eight_bit_products(ir, &products) == TRAINING_EIGHT_BIT_DIFFERENT) {
         /* The tolerance for products that round other operands than the reference does. One rounding of normal numbers
          * has a relative rms error of 2.65 % in e4m3 and 5.3 % in e5m2. A product of two rounded operands has the root
          * of the sum of their squares. D products one after another, 8 for each layer, have sqrt(D) times that. The
@@ -302,7 +305,7 @@ static void init_check(struct reference_check *a, const struct ir *ir)
                      of_gradients = products.gradient_dtype == DTYPE_E5M2 ? 0.053 : 0.0265;
         const double bound = 2 * hypot(of_weights, of_gradients) *
                              sqrt(8 * (double)(products.layer_end - products.first_layer));
-        a->rule = (struct reference_check_rule){bound, a->rule.floor, bound, bound};
+        a->rule = (struct reference_check_rule){bound, a->rule.least_scale_share, bound, bound};
     }
     a->clips = training_clips_gradients(ir);
     a->row_count = ir->tensor_count;
@@ -332,10 +335,10 @@ static enum status check_required_bindings(const struct ir *ir, const char *name
     return STATUS_OK;
 }
 
-enum status reference_check_tokens(struct reference_check *a, const struct ir *ir, const char *name,
-                                   const struct transformer *model, const int32_t *tokens,
-                                   uint64_t seed, const struct exec_options *options,
-                                   struct diag *diag)
+enum status reference_check_step_on_tokens(struct reference_check *a, const struct ir *ir,
+                                           const char *name, const struct transformer *model,
+                                           const int32_t *tokens, uint64_t seed,
+                                           const struct exec_options *options, struct diag *diag)
 {
     const struct training_options how = {
         .seed = seed, .makes_reference = true, .collects_tensors = true};
@@ -352,7 +355,7 @@ enum status reference_check_tokens(struct reference_check *a, const struct ir *i
         status = training_init(&training, ir, name, model, &how, diag);
     if (status == STATUS_OK) {
         training.batches = tokens;
-        status = training_run(&training, &run, &a->result, diag);
+        status = training_run_schedule(&training, &run, &a->result, diag);
     }
     if (status == STATUS_OK)
         status = training_run_reference(&training, &run.adamw, 1, &a->reference_loss, diag);
@@ -364,7 +367,7 @@ enum status reference_check_tokens(struct reference_check *a, const struct ir *i
     if (status == STATUS_OK && a->clips) {
         run.adamw.max_norm = reference_check_adamw.max_norm;
         run.notes = NULL; /* the first step has printed them */
-        status = training_run(&training, &run, &clipped, diag);
+        status = training_run_schedule(&training, &run, &clipped, diag);
     }
     if (status == STATUS_OK && a->clips) {
         training_repeat_reference_update(&training, &run.adamw);
@@ -375,14 +378,16 @@ enum status reference_check_tokens(struct reference_check *a, const struct ir *i
     return status;
 }
 
-enum status reference_check_step(struct reference_check *a, const struct ir *ir, const char *name,
-                                 const struct transformer *model, uint64_t seed,
-                                 const struct exec_options *options, struct diag *diag)
+enum status reference_check_run_step(struct reference_check *a, const struct ir *ir,
+                                     const char *name, const struct transformer *model,
+                                     uint64_t seed, const struct exec_options *options,
+                                     struct diag *diag)
 {
     size_t count = (size_t)ir->global_batch * (size_t)ir->layout.sequence_tokens;
     int32_t *tokens = heap_alloc(count, sizeof *tokens);
     training_random_tokens(tokens, count, model->vocab, seed);
-    enum status status = reference_check_tokens(a, ir, name, model, tokens, seed, options, diag);
+    enum status status =
+        reference_check_step_on_tokens(a, ir, name, model, tokens, seed, options, diag);
     free(tokens);
     return status;
 }
@@ -427,9 +432,9 @@ static const char *rounding_words(const struct reference_check *a,
                                   struct reference_check_error error, char text[static 96])
 {
     text[0] = '\0';
-    if (error.rounding_shift > 0)
+    if (error.max_shift_by_rounding > 0)
         c_snprintf(text, 96, "; rounding to %s alone moves it by %.2g",
-                   dtype_name((enum dtype)a->dtype), error.rounding_shift);
+                   dtype_name((enum dtype)a->dtype), error.max_shift_by_rounding);
     return text;
 }
 

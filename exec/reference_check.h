@@ -29,8 +29,8 @@
  * keep the rounding of what cancels.
  *
  * A schedule whose products have 8-bit operands is compared with a reference that rounds the same operands, if a rank
- * rounds whole sequences (training_find_products()); else with the plain one, and the tolerance is that of their
- * roundings.
+ * rounds whole sequences (training_find_eight_bit_products()); else with the plain one, and the tolerance is that of
+ * their roundings.
  *
  * The derivation fails where terms are few: the largest of 8 elements may be much smaller than the
  * terms that it is summed from, and a norm over 8 columns that are nearly equal divides the rounding
@@ -67,11 +67,12 @@ extern const char *const reference_check_part_names[REFERENCE_CHECK_PART_COUNT];
 /* The limits of the differences between results and the reference (see the formula above). */
 struct reference_check_rule {
     double tolerance; /* for tensors: as a share of the largest element */
-    double floor; /* the least "largest element", as a share of the largest one of all tensors */
+    /* the least "largest element", as a share of the largest one of all tensors */
+    double least_scale_share;
     double loss_tolerance, norm_tolerance; /* relative */
 };
-/* Returns the rule for a schedule that stores results in dtype (training_storage_dtype()). */
-struct reference_check_rule reference_check_rule_of(enum dtype dtype);
+/* Returns the rule for a schedule that stores results in dtype (training_coarsest_result_dtype()). */
+struct reference_check_rule reference_check_rule_of_dtype(enum dtype dtype);
 /* The reference's step is repeated with rounded results at most REFERENCE_CHECK_ROUNDINGS times. An error is explained
  * by rounding if it is at most REFERENCE_CHECK_MOVES times the largest shift that rounding caused, and at most
  * REFERENCE_CHECK_TOLERANCE_MAX of the largest element. */
@@ -97,7 +98,8 @@ enum reference_check_step {
 struct reference_check_error {
     /* infinite: a result was not a number; NAN: there is nothing to compare, since the schedule binds no such tensor */
     double difference;
-    double rounding_shift; /* the most by which rounding moved the reference; 0: not measured */
+    /* the most by which rounding moved the reference; 0: not measured */
+    double max_shift_by_rounding;
 };
 
 struct reference_check_row {
@@ -105,8 +107,8 @@ struct reference_check_row {
     struct reference_check_error error[REFERENCE_CHECK_STEP_COUNT][REFERENCE_CHECK_PART_COUNT];
 };
 /* Returns the larger of the differences that a part has in the two steps. */
-double reference_check_row_difference(const struct reference_check_row *row,
-                                      enum reference_check_part part);
+double reference_check_max_row_difference(const struct reference_check_row *row,
+                                          enum reference_check_part part);
 
 enum reference_check_verdict {
     REFERENCE_CHECK_RIGHT,
@@ -138,16 +140,17 @@ struct reference_check {
  * reference computed the step, and a second one if the schedule clips gradients; check->agrees then says whether they
  * agree. Returns STATUS_NO if the run failed (exec/exec.h), and other statuses if the input or the machine does not
  * allow the run. *check must be empty; release it in any case. */
-enum status reference_check_step(struct reference_check *check, const struct ir *ir,
-                                 const char *name, const struct transformer *model, uint64_t seed,
-                                 const struct exec_options *options, struct diag *diag);
+enum status reference_check_run_step(struct reference_check *check, const struct ir *ir,
+                                     const char *name, const struct transformer *model,
+                                     uint64_t seed, const struct exec_options *options,
+                                     struct diag *diag);
 
 /* Does what reference_check_step() does, on the caller's tokens: (ir.global_batch, ir.layout.sequence_tokens), each
  * below the size of the vocabulary. */
-enum status reference_check_tokens(struct reference_check *check, const struct ir *ir,
-                                   const char *name, const struct transformer *model,
-                                   const int32_t *tokens, uint64_t seed,
-                                   const struct exec_options *options, struct diag *diag);
+enum status reference_check_step_on_tokens(struct reference_check *check, const struct ir *ir,
+                                           const char *name, const struct transformer *model,
+                                           const int32_t *tokens, uint64_t seed,
+                                           const struct exec_options *options, struct diag *diag);
 void reference_check_release(struct reference_check *check);
 
 /* Adds a message for each disagreement: of the loss, of replicas, of the norm, and of each part with its worst tensor.

@@ -7,10 +7,10 @@
 #include <string.h>
 
 /* Returns the weights of one expert: a range of rows of the matrices in which the weights of all experts lie. */
-static struct reference_affine weights_of_expert(const struct reference_affine *all, size_t experts,
-                                                 int32_t expert)
+static struct reference_weight_and_bias
+weights_of_expert(const struct reference_weight_and_bias *all, size_t experts, int32_t expert)
 {
-    struct reference_affine one = *all;
+    struct reference_weight_and_bias one = *all;
     one.outputs = all->outputs / experts;
     one.weight += (size_t)expert * one.outputs * one.inputs;
     one.dweight += (size_t)expert * one.outputs * one.inputs;
@@ -22,9 +22,9 @@ static struct reference_affine weights_of_expert(const struct reference_affine *
 }
 
 /* A linear layer of all experts, each of which has its own weights. inputs: (copies of all tokens, weights->inputs). */
-struct expert_products {
+struct experts_linear_layer {
     const struct transformer *transformer;
-    const struct reference_affine *weights;
+    const struct reference_weight_and_bias *weights;
     const int32_t *expert_of_copy; /* (s, copies) */
     size_t token_count;
     const double *inputs;
@@ -33,7 +33,7 @@ struct expert_products {
 /* Returns the inputs of one expert's copies, (*count, inputs). row[i] becomes the index of the i-th of these copies
  * among all copies. They are in the order in which a rank has them: the first copies of all tokens, then the second
  * ones, and so on (exec/cpu/experts.c). */
-static double *gather_rows_of_expert(struct arena *arena, const struct expert_products *v,
+static double *gather_rows_of_expert(struct arena *arena, const struct experts_linear_layer *v,
                                      int32_t expert, size_t *row, size_t *count)
 {
     const size_t copies = v->transformer->experts_per_token, k = v->weights->inputs;
@@ -49,13 +49,13 @@ static double *gather_rows_of_expert(struct arena *arena, const struct expert_pr
 }
 
 /* Sets y, (copies of all tokens, outputs), to the products of each copy's inputs with the weights of its expert. */
-static void experts_linear(const struct expert_products *v, double *y)
+static void experts_linear(const struct experts_linear_layer *v, double *y)
 {
     size_t *row = heap_alloc(v->token_count * v->transformer->experts_per_token, sizeof *row),
            count;
     for (size_t e = 0; e < (size_t)v->transformer->experts; e++) {
         struct arena arena = {0};
-        const struct reference_affine p =
+        const struct reference_weight_and_bias p =
             weights_of_expert(v->weights, v->transformer->experts, (int32_t)e);
         const double *x = gather_rows_of_expert(&arena, v, (int32_t)e, row, &count);
         const double *part = reference_linear(&arena, &p, x, count);
@@ -67,13 +67,14 @@ static void experts_linear(const struct expert_products *v, double *y)
 }
 
 /* Sets dx, (copies of all tokens, inputs), from dy, and adds the gradients of the weights. */
-static void experts_linear_backward(const struct expert_products *v, double *dx, const double *dy)
+static void experts_linear_backward(const struct experts_linear_layer *v, double *dx,
+                                    const double *dy)
 {
     size_t *row = heap_alloc(v->token_count * v->transformer->experts_per_token, sizeof *row),
            count;
     for (size_t e = 0; e < (size_t)v->transformer->experts; e++) {
         struct arena arena = {0};
-        const struct reference_affine p =
+        const struct reference_weight_and_bias p =
             weights_of_expert(v->weights, v->transformer->experts, (int32_t)e);
         const double *x = gather_rows_of_expert(&arena, v, (int32_t)e, row, &count);
         double *of_y = reference_zeros(&arena, count, p.outputs),
@@ -174,15 +175,15 @@ router_weighted_value_of(const struct transformer *t,
 }
 
 /* Multiplies each row of x, (copies of all tokens, cols), by the weight of its copy. */
-static void multiply_rows(double *x, const double *weights, size_t rows, size_t cols)
+static void scale_rows_by_copy_weights(double *x, const double *weights, size_t rows, size_t cols)
 {
     for (size_t i = 0; i < rows * cols; i++)
         x[i] *= weights[i / cols];
 }
 
 /* Adds to dweights[i], the gradient of the weight of row i, the dot product of the rows i of dy and y, (rows, cols). */
-static void weight_gradients(double *dweights, const double *dy, const double *y, size_t rows,
-                             size_t cols)
+static void add_route_weight_gradients(double *dweights, const double *dy, const double *y,
+                                       size_t rows, size_t cols)
 {
     for (size_t i = 0; i < rows * cols; i++)
         dweights[i / cols] += dy[i] * y[i];
@@ -198,9 +199,10 @@ static int32_t *chosen_experts(struct arena *arena, const int32_t *expert, size_
     return chosen;
 }
 
-double *reference_experts_forward(struct arena *arena, struct reference_storing *to,
-                                  const struct transformer *t, const struct reference_layer *p,
-                                  struct reference_experts *v, const double *x,
+double *reference_experts_forward(struct arena *arena, struct reference_rounding_state *to,
+                                  const struct transformer *t,
+                                  const struct reference_layer_parameters *p,
+                                  struct reference_saved_expert_values *v, const double *x,
                                   const struct reference_pass_sequence *sequence,
                                   const int32_t *expert)
 {
@@ -216,39 +218,42 @@ double *reference_experts_forward(struct arena *arena, struct reference_storing 
     for (size_t i = 0; i < all * h; i++)
         v->input[i] = x[i / h / copies * h + i % h];
     if (weighted == WEIGHTED_INPUT) {
-        multiply_rows(v->input, v->weights, all, h);
-        reference_round_stored(to, v->input, all * h);
+        scale_rows_by_copy_weights(v->input, v->weights, all, h);
+        reference_perturb_like_rounding(to, v->input, all * h);
     }
-    experts_linear(&(struct expert_products){t, &p->experts_up, chosen, s, v->input}, v->up_output);
-    reference_round_stored(to, v->up_output, all * 2 * f);
+    experts_linear(&(struct experts_linear_layer){t, &p->experts_up, chosen, s, v->input},
+                   v->up_output);
+    reference_perturb_like_rounding(to, v->up_output, all * 2 * f);
     v->activated = reference_activation(arena, t->activation, v->up_output, all, f);
     if (weighted == WEIGHTED_ACTIVATION)
-        multiply_rows(v->activated, v->weights, all, f);
-    reference_round_stored(to, v->activated, all * f);
-    experts_linear(&(struct expert_products){t, &p->experts_down, chosen, s, v->activated},
+        scale_rows_by_copy_weights(v->activated, v->weights, all, f);
+    reference_perturb_like_rounding(to, v->activated, all * f);
+    experts_linear(&(struct experts_linear_layer){t, &p->experts_down, chosen, s, v->activated},
                    v->output);
-    reference_round_stored(to, v->output, all * h);
+    reference_perturb_like_rounding(to, v->output, all * h);
     double *y = reference_zeros(arena, s, h);
     for (size_t i = 0; i < all; i++)
         for (size_t c = 0; c < h && expert[i] >= 0; c++)
             y[i / copies * h + c] +=
                 (weighted == WEIGHTED_OUTPUT ? v->weights[i] : 1) * v->output[i * h + c];
-    reference_round_stored(to, y, s * h);
+    reference_perturb_like_rounding(to, y, s * h);
     if (t->shared_ffn == 0)
         return y;
     const size_t shared = t->shared_ffn;
-    v->shared_up_output =
-        reference_round_stored(to, reference_linear(arena, &p->shared_up, x, s), s * 2 * shared);
-    v->shared_activated = reference_round_stored(
+    v->shared_up_output = reference_perturb_like_rounding(
+        to, reference_linear(arena, &p->shared_up, x, s), s * 2 * shared);
+    v->shared_activated = reference_perturb_like_rounding(
         to, reference_activation(arena, t->activation, v->shared_up_output, s, shared), s * shared);
-    const double *add = reference_round_stored(
+    const double *add = reference_perturb_like_rounding(
         to, reference_linear(arena, &p->shared_down, v->shared_activated, s), s * h);
-    return reference_round_stored(to, reference_sum(arena, y, add, s * h), s * h);
+    return reference_perturb_like_rounding(to, reference_sum_of_two_arrays(arena, y, add, s * h),
+                                           s * h);
 }
 
-double *reference_experts_backward(struct arena *arena, struct reference_storing *to,
-                                   const struct transformer *t, const struct reference_layer *p,
-                                   const struct reference_experts *v, const double *x,
+double *reference_experts_backward(struct arena *arena, struct reference_rounding_state *to,
+                                   const struct transformer *t,
+                                   const struct reference_layer_parameters *p,
+                                   const struct reference_saved_expert_values *v, const double *x,
                                    const double *dy, const struct reference_pass_sequence *sequence,
                                    const int32_t *expert)
 {
@@ -261,25 +266,26 @@ double *reference_experts_backward(struct arena *arena, struct reference_storing
         for (size_t c = 0; c < h && expert[i] >= 0; c++)
             doutput[i * h + c] = dy[i / copies * h + c];
     if (weighted == WEIGHTED_OUTPUT) {
-        weight_gradients(dweights, doutput, v->output, all, h);
-        multiply_rows(doutput, v->weights, all, h);
+        add_route_weight_gradients(dweights, doutput, v->output, all, h);
+        scale_rows_by_copy_weights(doutput, v->weights, all, h);
     }
-    reference_round_stored(to, doutput, all * h);
+    reference_perturb_like_rounding(to, doutput, all * h);
     double *dacted = reference_zeros(arena, all, f), *draised = reference_zeros(arena, all, 2 * f);
     double *dinput = reference_zeros(arena, all, h);
-    experts_linear_backward(&(struct expert_products){t, &p->experts_down, chosen, s, v->activated},
-                            dacted, doutput);
-    reference_round_stored(to, dacted, all * f);
+    experts_linear_backward(
+        &(struct experts_linear_layer){t, &p->experts_down, chosen, s, v->activated}, dacted,
+        doutput);
+    reference_perturb_like_rounding(to, dacted, all * f);
     if (weighted == WEIGHTED_ACTIVATION) {
         const double *plain = reference_activation(arena, t->activation, v->up_output, all, f);
-        weight_gradients(dweights, dacted, plain, all, f);
-        multiply_rows(dacted, v->weights, all, f);
+        add_route_weight_gradients(dweights, dacted, plain, all, f);
+        scale_rows_by_copy_weights(dacted, v->weights, all, f);
     }
     reference_activation_backward(t->activation, draised, dacted, v->up_output, all, f);
-    reference_round_stored(to, draised, all * 2 * f);
-    experts_linear_backward(&(struct expert_products){t, &p->experts_up, chosen, s, v->input},
+    reference_perturb_like_rounding(to, draised, all * 2 * f);
+    experts_linear_backward(&(struct experts_linear_layer){t, &p->experts_up, chosen, s, v->input},
                             dinput, draised);
-    reference_round_stored(to, dinput, all * h);
+    reference_perturb_like_rounding(to, dinput, all * h);
     double *dx = reference_zeros(arena, s, h), *dlogits = reference_zeros(arena, s, t->experts);
     for (size_t i = 0; i < all; i++)
         for (size_t c = 0; c < h; c++) {
@@ -289,17 +295,17 @@ double *reference_experts_backward(struct arena *arena, struct reference_storing
                 dweights[i] += x[i / copies * h + c] * dinput[i * h + c];
         }
     route_backward(t, dlogits, dweights, v->logits, chosen, s);
-    reference_round_stored(to, dlogits, s * (size_t)t->experts);
+    reference_perturb_like_rounding(to, dlogits, s * (size_t)t->experts);
     reference_linear_backward(&p->router, dx, dlogits, x, s);
     if (t->shared_ffn > 0) {
         const size_t shared = t->shared_ffn;
         double *d_act = reference_zeros(arena, s, shared),
                *d_up = reference_zeros(arena, s, 2 * shared);
         reference_linear_backward(&p->shared_down, d_act, dy, v->shared_activated, s);
-        reference_round_stored(to, d_act, s * shared);
+        reference_perturb_like_rounding(to, d_act, s * shared);
         reference_activation_backward(t->activation, d_up, d_act, v->shared_up_output, s, shared);
-        reference_round_stored(to, d_up, s * 2 * shared);
+        reference_perturb_like_rounding(to, d_up, s * 2 * shared);
         reference_linear_backward(&p->shared_up, dx, d_up, x, s);
     }
-    return reference_round_stored(to, dx, s * h);
+    return reference_perturb_like_rounding(to, dx, s * h);
 }

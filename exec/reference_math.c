@@ -97,8 +97,8 @@ static void adapter_backward(const struct reference_adapter *p, double *dx, cons
     free(narrow);
 }
 
-double *reference_linear(struct arena *arena, const struct reference_affine *p, const double *x,
-                         size_t rows)
+double *reference_linear(struct arena *arena, const struct reference_weight_and_bias *p,
+                         const double *x, size_t rows)
 {
     const size_t n = p->outputs, k = p->inputs;
     const struct reference_eight_bit_products *narrow = p->eight_bit_products;
@@ -121,8 +121,8 @@ double *reference_linear(struct arena *arena, const struct reference_affine *p, 
     return y;
 }
 
-void reference_linear_backward(const struct reference_affine *p, double *dx, const double *dy,
-                               const double *x, size_t rows)
+void reference_linear_backward(const struct reference_weight_and_bias *p, double *dx,
+                               const double *dy, const double *x, size_t rows)
 {
     const size_t n = p->outputs, k = p->inputs;
     const struct reference_eight_bit_products *narrow = p->eight_bit_products;
@@ -164,13 +164,13 @@ static struct row_stats row_stats(enum norm norm, double eps, const double *x, s
 }
 
 /* Returns a norm's weight of a column; 1 if the norm has no weights. */
-static double norm_weight_at(const struct reference_affine *p, size_t column)
+static double norm_weight_at(const struct reference_weight_and_bias *p, size_t column)
 {
     return p->weight != NULL ? p->weight[column] : 1;
 }
 
-double *reference_norm(struct arena *arena, const struct reference_affine *p, enum norm norm,
-                       double eps, const double *x, size_t rows)
+double *reference_norm(struct arena *arena, const struct reference_weight_and_bias *p,
+                       enum norm norm, double eps, const double *x, size_t rows)
 {
     const size_t cols = p->outputs;
     double *y = new_matrix(arena, rows, cols);
@@ -186,7 +186,7 @@ double *reference_norm(struct arena *arena, const struct reference_affine *p, en
 
 /* Adds the gradient of a norm. With n = (x - mean) rstd and g = dy weight: dx += rstd (g - n mean(g n) - mean(g)). The
  * last term comes from the mean; an RMSNorm has no mean, and no such term. */
-void reference_norm_backward(const struct reference_affine *p, enum norm norm, double eps,
+void reference_norm_backward(const struct reference_weight_and_bias *p, enum norm norm, double eps,
                              double *dx, const double *dy, const double *x, size_t rows)
 {
     const size_t cols = p->outputs;
@@ -241,7 +241,7 @@ static void dot_with_columns(double *row, const double *a, const double *bt, siz
 
 /* Sets to minus infinity the scores of the keys 0 .. i that query i does not see: with block-sparse attention, those of
  * earlier chunks that are not kept; keys before its window or its chunk; and keys before its document. */
-static void mask_row(const struct reference_heads *shape, double *row, size_t i)
+static void mask_row(const struct reference_attention_shape *shape, double *row, size_t i)
 {
     for (size_t j = 0; shape->chunk_tokens > 0 && j < i / shape->chunk_tokens * shape->chunk_tokens;
          j++)
@@ -256,7 +256,7 @@ static void mask_row(const struct reference_heads *shape, double *row, size_t i)
         row[j] = -INFINITY;
 }
 
-double *reference_attention(struct arena *arena, const struct reference_heads *shape,
+double *reference_attention(struct arena *arena, const struct reference_attention_shape *shape,
                             const double *q, const double *k, const double *v, double **lse)
 {
     const size_t s = shape->rows, dim = shape->dim, group = shape->heads / shape->kv_heads;
@@ -298,9 +298,10 @@ double *reference_attention(struct arena *arena, const struct reference_heads *s
 
 /* Adds the gradient of attention. With P = exp(scale Q K^T - lse) and dS = scale P (dO V^T - dO . O): dV += P^T dO, dQ
  * += dS K and dK += dS^T Q. */
-void reference_attention_backward(const struct reference_heads *shape, double *dq, double *dk,
-                                  double *dv, const double *dout, const double *q, const double *k,
-                                  const double *v, const double *o, const double *lse)
+void reference_attention_backward(const struct reference_attention_shape *shape, double *dq,
+                                  double *dk, double *dv, const double *dout, const double *q,
+                                  const double *k, const double *v, const double *o,
+                                  const double *lse)
 {
     const size_t s = shape->rows, dim = shape->dim, group = shape->heads / shape->kv_heads;
     const size_t vdim = shape->vdim > 0 ? shape->vdim : dim;

@@ -24,7 +24,7 @@ struct reference_adapter {
 enum { REFERENCE_ADAPTERS = 3 }; /* the most that a layer's product has */
 
 /* The parameters of a linear layer or a norm, and their gradients. bias and dbias are NULL if there is no bias. */
-struct reference_affine {
+struct reference_weight_and_bias {
     const double *weight, *bias;
     double *dweight, *dbias;
     size_t outputs, inputs; /* the weight is (outputs, inputs); a norm's is (outputs) */
@@ -41,17 +41,17 @@ double *reference_round_to_narrow(const double *x, size_t rows, size_t cols, enu
 
 /* reference_linear() returns y = x W^T + b, plus what adapters add, where x is (rows, inputs) and y (rows, outputs).
  * reference_linear_backward() adds the gradients of x and of the parameters. */
-double *reference_linear(struct arena *arena, const struct reference_affine *p, const double *x,
-                         size_t rows);
-void reference_linear_backward(const struct reference_affine *p, double *dx, const double *dy,
-                               const double *x, size_t rows);
+double *reference_linear(struct arena *arena, const struct reference_weight_and_bias *p,
+                         const double *x, size_t rows);
+void reference_linear_backward(const struct reference_weight_and_bias *p, double *dx,
+                               const double *dy, const double *x, size_t rows);
 
 /* reference_norm() returns y = (x - mean) / sqrt(variance + eps) * weight + bias for each row of x, (rows, outputs). An
  * RMSNorm has 0 in place of the mean. If weight and dweight are NULL, the weight is 1. reference_norm_backward() adds
  * the gradients of x and of the parameters. */
-double *reference_norm(struct arena *arena, const struct reference_affine *p, enum norm norm,
-                       double eps, const double *x, size_t rows);
-void reference_norm_backward(const struct reference_affine *p, enum norm norm, double eps,
+double *reference_norm(struct arena *arena, const struct reference_weight_and_bias *p,
+                       enum norm norm, double eps, const double *x, size_t rows);
+void reference_norm_backward(const struct reference_weight_and_bias *p, enum norm norm, double eps,
                              double *dx, const double *dy, const double *x, size_t rows);
 
 /* Applies RoPE with base `theta` to the last `rotated` columns of every head of x, (rows, heads, dim), in place. Row i
@@ -60,7 +60,7 @@ void reference_rope(double *x, double theta, double sign, size_t rows, size_t he
                     size_t rotated);
 
 /* The shape of an attention: its heads, and which keys a query sees among those up to its own. */
-struct reference_heads {
+struct reference_attention_shape {
     size_t rows, heads, kv_heads, dim;
     /* block-sparse attention, as in struct transformer (attention_chunk, attention_kept); chunk_tokens 0: dense */
     size_t chunk_tokens, kept_tokens;
@@ -79,11 +79,12 @@ struct reference_heads {
  * heads, dim), k (rows, kv_heads, dim) and v (rows, kv_heads, vdim). *lse, (rows, heads), becomes the natural logarithm
  * of the sum of the exponentials of the scores, sinks included. reference_attention_backward() adds the gradients of q,
  * k, v and sinks. */
-double *reference_attention(struct arena *arena, const struct reference_heads *shape,
+double *reference_attention(struct arena *arena, const struct reference_attention_shape *shape,
                             const double *q, const double *k, const double *v, double **lse);
-void reference_attention_backward(const struct reference_heads *shape, double *dq, double *dk,
-                                  double *dv, const double *dout, const double *q, const double *k,
-                                  const double *v, const double *o, const double *lse);
+void reference_attention_backward(const struct reference_attention_shape *shape, double *dq,
+                                  double *dk, double *dv, const double *dout, const double *q,
+                                  const double *k, const double *v, const double *o,
+                                  const double *lse);
 
 /* reference_activation() returns y, (rows, cols). x is (rows, 2 cols), gate and then up, if the activation has a gate;
  * else it is (rows, cols). reference_activation_backward() adds the gradient of x. */

@@ -13,15 +13,17 @@
 /* Returns a storage whose random numbers depend on the seed, on the number of the sequence, and on `part`, a part of
  * the pass: the forward or the backward of a layer, or all that is outside of layers. So a forward that is computed
  * again is rounded in the same way. */
-static struct reference_storing new_storage(const struct reference *r, uint64_t number,
-                                            uint64_t part)
+static struct reference_rounding_state rounding_state_of_pass_part(const struct reference *r,
+                                                                   uint64_t number, uint64_t part)
 {
     uint64_t state = r->rounding.seed * UINT64_C(0x9e3779b97f4a7c15) + number;
-    return (struct reference_storing){r->rounding, state * UINT64_C(0xbf58476d1ce4e5b9) + part};
+    return (struct reference_rounding_state){r->rounding,
+                                             state * UINT64_C(0xbf58476d1ce4e5b9) + part};
 }
 
 static struct reference_layer_widths layer_widths(const struct transformer *t,
-                                                  const struct reference_layer *p, size_t layer,
+                                                  const struct reference_layer_parameters *p,
+                                                  size_t layer,
                                                   const struct reference_pass_sequence *sequence)
 {
     return (struct reference_layer_widths){
@@ -32,14 +34,14 @@ static struct reference_layer_widths layer_widths(const struct transformer *t,
         .o = transformer_o_columns(t),
         .ffn = t->ffn,
         .applies_rope = transformer_layer_rotates(t, (int64_t)layer),
-        .norms_heads_of_q_and_k = transformer_layer_norms_heads(t, (int64_t)layer),
-        .heads_shape = {sequence->tokens, t->heads, t->kv_heads, t->head_dim,
-                        (size_t)t->attention_chunk, (size_t)t->attention_kept,
-                        sequence->document_begin,
-                        (size_t)transformer_layer_window(t, (int64_t)layer),
-                        (size_t)transformer_v_head_dim(t),
-                        p->sinks != NULL ? p->sinks->param : NULL,
-                        p->sinks != NULL ? p->sinks->grad : NULL, t->window_chunks},
+        .norms_heads_of_q_and_k = transformer_layer_has_qk_norm(t, (int64_t)layer),
+        .attention_shape = {sequence->tokens, t->heads, t->kv_heads, t->head_dim,
+                            (size_t)t->attention_chunk, (size_t)t->attention_kept,
+                            sequence->document_begin,
+                            (size_t)transformer_layer_window(t, (int64_t)layer),
+                            (size_t)transformer_v_head_dim(t),
+                            p->sinks != NULL ? p->sinks->param : NULL,
+                            p->sinks != NULL ? p->sinks->grad : NULL, t->window_chunks},
     };
 }
 
@@ -47,8 +49,8 @@ static struct reference_layer_widths layer_widths(const struct transformer *t,
 
 /* Returns the tensor PREFIXname.weight and its bias. All pointers are NULL if the model lacks the tensor, and those of
  * the bias if it has none. */
-static struct reference_affine find_weight_and_bias(const struct reference *r, const char *prefix,
-                                                    const char *name)
+static struct reference_weight_and_bias find_weight_and_bias(const struct reference *r,
+                                                             const char *prefix, const char *name)
 {
     char full[64];
     snprintf(full, sizeof full, "%s%s.weight", prefix, name);
@@ -56,8 +58,8 @@ static struct reference_affine find_weight_and_bias(const struct reference *r, c
     snprintf(full, sizeof full, "%s%s.bias", prefix, name);
     const struct reference_tensor *bias = reference_find_tensor(r, full);
     if (weight == NULL)
-        return (struct reference_affine){0};
-    return (struct reference_affine){
+        return (struct reference_weight_and_bias){0};
+    return (struct reference_weight_and_bias){
         .weight = weight->param,
         .bias = bias != NULL ? bias->param : NULL,
         .dweight = weight->grad,
@@ -70,14 +72,15 @@ static struct reference_affine find_weight_and_bias(const struct reference *r, c
 /* Gives a linear layer the adapters that the model has for `count` consecutive targets from `first` on. The outputs of
  * these targets follow one another in the layer's outputs. */
 static void read_adapters(const struct reference *r, const char *prefix, int64_t layer,
-                          struct reference_affine *linear, enum adapter_target first, int count)
+                          struct reference_weight_and_bias *linear, enum adapter_target first,
+                          int count)
 {
     const struct transformer *t = &r->transformer;
     size_t begin = 0;
     int found = 0;
     for (int i = 0; i < count; i++) {
         const enum adapter_target target = (enum adapter_target)(first + i);
-        const size_t outputs = (size_t)transformer_adapter_outputs(t, target);
+        const size_t outputs = (size_t)transformer_adapter_out_features(t, target);
         char a[64], b[64];
         snprintf(a, sizeof a, "%sadapter.%s.a", prefix, adapter_target_names[target]);
         snprintf(b, sizeof b, "%sadapter.%s.b", prefix, adapter_target_names[target]);
@@ -92,13 +95,13 @@ static void read_adapters(const struct reference *r, const char *prefix, int64_t
     }
 }
 
-static struct reference_layer layer_parameters(const struct reference *r, int64_t layer)
+static struct reference_layer_parameters layer_parameters(const struct reference *r, int64_t layer)
 {
     char prefix[40], sinks[48];
     snprintf(prefix, sizeof prefix, "layers.%lld.", (long long)layer);
     snprintf(sinks, sizeof sinks, "%ssinks", prefix);
     const bool gated = transformer_has_gate(&r->transformer);
-    struct reference_layer p = {
+    struct reference_layer_parameters p = {
         .norm1 = find_weight_and_bias(r, prefix, "norm1"),
         .qkv = find_weight_and_bias(r, prefix, "wqkv"),
         .q_norm = find_weight_and_bias(r, prefix, "q_norm"),
@@ -123,7 +126,7 @@ static struct reference_layer layer_parameters(const struct reference *r, int64_
         .shared_up = find_weight_and_bias(r, prefix, "shared.w13"),
         .shared_down = find_weight_and_bias(r, prefix, "shared.w2"),
     };
-    struct reference_affine *const linear[] = {
+    struct reference_weight_and_bias *const linear[] = {
         &p.qkv, &p.q_down, &p.q_up,       &p.q_direct,     &p.kv_down,   &p.kv_up,      &p.o,
         &p.up,  &p.down,   &p.experts_up, &p.experts_down, &p.shared_up, &p.shared_down};
     read_adapters(r, prefix, layer, &p.qkv, ADAPTER_Q, 3);
@@ -139,103 +142,104 @@ static struct reference_layer layer_parameters(const struct reference *r, int64_
 /* ---- norms of a layer ---- */
 
 /* Returns the norm of x, (s, hidden). If the model has no norm in this place, and so no tensor of it, returns x. */
-static double *apply_norm(struct arena *arena, struct reference_storing *to,
-                          const struct transformer *t, const struct reference_affine *norm,
+static double *apply_norm(struct arena *arena, struct reference_rounding_state *to,
+                          const struct transformer *t, const struct reference_weight_and_bias *norm,
                           double *x, size_t s)
 {
     if (norm->weight == NULL)
         return x;
-    return reference_round_stored(to, reference_norm(arena, norm, t->norm, t->norm_eps, x, s),
-                                  s * (size_t)t->hidden);
+    return reference_perturb_like_rounding(
+        to, reference_norm(arena, norm, t->norm, t->norm_eps, x, s), s * (size_t)t->hidden);
 }
 
 /* Returns the gradient of x, given dy, the gradient of apply_norm(x), and adds the gradients of the norm's weights. */
-static double *norm_backward(struct arena *arena, struct reference_storing *to,
-                             const struct transformer *t, const struct reference_affine *norm,
-                             double *dy, const double *x, size_t s)
+static double *norm_backward(struct arena *arena, struct reference_rounding_state *to,
+                             const struct transformer *t,
+                             const struct reference_weight_and_bias *norm, double *dy,
+                             const double *x, size_t s)
 {
     if (norm->weight == NULL)
         return dy;
     double *dx = reference_zeros(arena, s, (size_t)t->hidden);
     reference_norm_backward(norm, t->norm, t->norm_eps, dx, dy, x, s);
-    return reference_round_stored(to, dx, s * (size_t)t->hidden);
+    return reference_perturb_like_rounding(to, dx, s * (size_t)t->hidden);
 }
 
 /* ---- a layer, forward and backward ---- */
 
-static struct reference_values layer_forward(struct arena *arena, struct reference_storing to,
-                                             const struct transformer *t,
-                                             const struct reference_layer *p, size_t layer,
-                                             double *x,
-                                             const struct reference_pass_sequence *sequence)
+static struct reference_saved_activations
+layer_forward(struct arena *arena, struct reference_rounding_state to, const struct transformer *t,
+              const struct reference_layer_parameters *p, size_t layer, double *x,
+              const struct reference_pass_sequence *sequence)
 {
     const size_t s = sequence->tokens;
     const struct reference_layer_widths n = layer_widths(t, p, layer, sequence);
     const size_t rows = s * n.hidden;
-    struct reference_values l = {.input = x};
+    struct reference_saved_activations l = {.input = x};
 
     l.normed1 = apply_norm(arena, &to, t, &p->norm1, x, s);
     if (t->kv_latent > 0)
-        reference_latent_forward(arena, &to, t, p, &l, s);
+        reference_latent_qkv_forward(arena, &to, t, p, &l, s);
     else
-        reference_projected_forward(arena, &to, t, p, &n, &l, s);
-    l.attention_output = reference_attention(arena, &n.heads_shape, l.q, l.k, l.v, &l.lse);
-    reference_round_stored(&to, l.attention_output, s * n.o);
-    l.attention_branch =
-        reference_round_stored(&to, reference_linear(arena, &p->o, l.attention_output, s), rows);
+        reference_projected_qkv_forward(arena, &to, t, p, &n, &l, s);
+    l.attention_output = reference_attention(arena, &n.attention_shape, l.q, l.k, l.v, &l.lse);
+    reference_perturb_like_rounding(&to, l.attention_output, s * n.o);
+    l.attention_branch = reference_perturb_like_rounding(
+        &to, reference_linear(arena, &p->o, l.attention_output, s), rows);
     const double *branch = apply_norm(arena, &to, t, &p->norm1_after, l.attention_branch, s);
-    l.after_attention = reference_round_stored(&to, reference_sum(arena, x, branch, rows), rows);
+    l.after_attention = reference_perturb_like_rounding(
+        &to, reference_sum_of_two_arrays(arena, x, branch, rows), rows);
 
     l.normed2 = apply_norm(arena, &to, t, &p->norm2, l.after_attention, s);
     if (transformer_layer_has_experts(t, (int64_t)layer)) {
         l.ffn_branch = reference_experts_forward(arena, &to, t, p, &l.experts, l.normed2, sequence,
                                                  sequence->experts_of_layer[layer]);
     } else {
-        l.up_output = reference_round_stored(&to, reference_linear(arena, &p->up, l.normed2, s),
-                                             s * p->up.outputs);
-        l.activated = reference_round_stored(
+        l.up_output = reference_perturb_like_rounding(
+            &to, reference_linear(arena, &p->up, l.normed2, s), s * p->up.outputs);
+        l.activated = reference_perturb_like_rounding(
             &to, reference_activation(arena, t->activation, l.up_output, s, n.ffn), s * n.ffn);
-        l.ffn_branch =
-            reference_round_stored(&to, reference_linear(arena, &p->down, l.activated, s), rows);
+        l.ffn_branch = reference_perturb_like_rounding(
+            &to, reference_linear(arena, &p->down, l.activated, s), rows);
     }
     branch = apply_norm(arena, &to, t, &p->norm2_after, l.ffn_branch, s);
-    l.output =
-        reference_round_stored(&to, reference_sum(arena, l.after_attention, branch, rows), rows);
+    l.output = reference_perturb_like_rounding(
+        &to, reference_sum_of_two_arrays(arena, l.after_attention, branch, rows), rows);
     return l;
 }
 
 /* Computes d += branch and rounds d as storing it would. */
-static void add_and_round_branch(struct reference_storing *to, double *d, const double *branch,
-                                 size_t count)
+static void add_and_round_branch(struct reference_rounding_state *to, double *d,
+                                 const double *branch, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         d[i] += branch[i];
-    reference_round_stored(to, d, count);
+    reference_perturb_like_rounding(to, d, count);
 }
 
 /* Returns the gradient of the input of a dense feed-forward part, given dlowered, the gradient of its output. Adds the
  * gradients of its weights. */
-static double *ffn_backward(struct arena *arena, struct reference_storing *to,
-                            const struct transformer *t, const struct reference_layer *p,
-                            size_t ffn, const struct reference_values *l, const double *dlowered,
-                            size_t s)
+static double *ffn_backward(struct arena *arena, struct reference_rounding_state *to,
+                            const struct transformer *t, const struct reference_layer_parameters *p,
+                            size_t ffn, const struct reference_saved_activations *l,
+                            const double *dlowered, size_t s)
 {
     double *dacted = reference_zeros(arena, s, ffn);
     reference_linear_backward(&p->down, dacted, dlowered, l->activated, s);
-    reference_round_stored(to, dacted, s * ffn);
+    reference_perturb_like_rounding(to, dacted, s * ffn);
     double *draised = reference_zeros(arena, s, p->up.outputs);
     reference_activation_backward(t->activation, draised, dacted, l->up_output, s, ffn);
-    reference_round_stored(to, draised, s * p->up.outputs);
+    reference_perturb_like_rounding(to, draised, s * p->up.outputs);
     double *dnormed2 = reference_zeros(arena, s, (size_t)t->hidden);
     reference_linear_backward(&p->up, dnormed2, draised, l->normed2, s);
-    return reference_round_stored(to, dnormed2, s * (size_t)t->hidden);
+    return reference_perturb_like_rounding(to, dnormed2, s * (size_t)t->hidden);
 }
 
 /* Adds the gradients of a layer's weights, and turns d, the gradient of the layer's output, into that of its input. The
  * residuals pass d on as it is; each branch adds its own gradient to it. */
-static void layer_backward(struct arena *arena, struct reference_storing to,
-                           const struct transformer *t, const struct reference_layer *p,
-                           size_t layer, const struct reference_values *l, double *d,
+static void layer_backward(struct arena *arena, struct reference_rounding_state to,
+                           const struct transformer *t, const struct reference_layer_parameters *p,
+                           size_t layer, const struct reference_saved_activations *l, double *d,
                            const struct reference_pass_sequence *sequence)
 {
     const size_t s = sequence->tokens;
@@ -253,27 +257,27 @@ static void layer_backward(struct arena *arena, struct reference_storing to,
     const double *dmixed = norm_backward(arena, &to, t, &p->norm1_after, d, l->attention_branch, s);
     double *dattended = reference_zeros(arena, s, n.o);
     reference_linear_backward(&p->o, dattended, dmixed, l->attention_output, s);
-    reference_round_stored(&to, dattended, s * n.o);
+    reference_perturb_like_rounding(&to, dattended, s * n.o);
     double *dq = reference_zeros(arena, s, n.q), *dk = reference_zeros(arena, s, n.k),
            *dv = reference_zeros(arena, s, n.v);
-    reference_attention_backward(&n.heads_shape, dq, dk, dv, dattended, l->q, l->k, l->v,
+    reference_attention_backward(&n.attention_shape, dq, dk, dv, dattended, l->q, l->k, l->v,
                                  l->attention_output, l->lse);
-    reference_round_stored(&to, dv, s * n.v);
+    reference_perturb_like_rounding(&to, dv, s * n.v);
     double *dnormed1 = reference_zeros(arena, s, n.hidden);
     if (t->kv_latent > 0)
-        reference_latent_backward(arena, &to, t, p, l, dnormed1, dq, dk, dv, s);
+        reference_latent_qkv_backward(arena, &to, t, p, l, dnormed1, dq, dk, dv, s);
     else
-        reference_projected_backward(arena, &to, t, p, &n, l, dnormed1, dq, dk, dv, s);
-    reference_round_stored(&to, dnormed1, s * n.hidden);
+        reference_projected_qkv_backward(arena, &to, t, p, &n, l, dnormed1, dq, dk, dv, s);
+    reference_perturb_like_rounding(&to, dnormed1, s * n.hidden);
     add_and_round_branch(&to, d, norm_backward(arena, &to, t, &p->norm1, dnormed1, l->input, s),
                          s * n.hidden);
 }
 
 /* ---- embedding, head, and the pass of a whole sequence ---- */
 
-static void embed_tokens(const struct reference_affine *table,
-                         const struct reference_affine *places, double *x, const int32_t *tokens,
-                         size_t s)
+static void embed_tokens(const struct reference_weight_and_bias *table,
+                         const struct reference_weight_and_bias *places, double *x,
+                         const int32_t *tokens, size_t s)
 {
     const size_t hidden = table->inputs;
     for (size_t i = 0; i < s; i++)
@@ -282,8 +286,8 @@ static void embed_tokens(const struct reference_affine *table,
                                 (places->weight != NULL ? places->weight[i * hidden + j] : 0);
 }
 
-static void embed_backward(const struct reference_affine *table,
-                           const struct reference_affine *places, const double *dx,
+static void embed_backward(const struct reference_weight_and_bias *table,
+                           const struct reference_weight_and_bias *places, const double *dx,
                            const int32_t *tokens, size_t s)
 {
     const size_t hidden = table->inputs;
@@ -297,17 +301,18 @@ static void embed_backward(const struct reference_affine *table,
 
 /* Returns the loss of x, (s, hidden), through the logits of the head p. If dx is not NULL, adds the gradient of x to
  * dx, and the gradients of the head's parameters to p's. */
-static double head_loss(struct reference_storing *to, const struct reference_affine *p,
-                        const double *x, const int32_t *labels, size_t s, double scale, double *dx)
+static double lm_head_loss(struct reference_rounding_state *to,
+                           const struct reference_weight_and_bias *p, const double *x,
+                           const int32_t *labels, size_t s, double scale, double *dx)
 {
     double loss = 0;
     for (size_t i = 0; i < s; i += LOGITS_ROWS_AT_A_TIME) {
         const size_t rows = s - i < LOGITS_ROWS_AT_A_TIME ? s - i : LOGITS_ROWS_AT_A_TIME;
         struct arena arena = {0};
         double *logits = reference_linear(&arena, p, &x[i * p->inputs], rows);
-        reference_round_stored(to, logits, rows * p->outputs);
+        reference_perturb_like_rounding(to, logits, rows * p->outputs);
         loss += reference_cross_entropy(logits, &labels[i], scale, rows, p->outputs);
-        reference_round_stored(to, logits, rows * p->outputs);
+        reference_perturb_like_rounding(to, logits, rows * p->outputs);
         if (dx != NULL)
             reference_linear_backward(p, &dx[i * p->inputs], logits, &x[i * p->inputs], rows);
         arena_release(&arena);
@@ -316,7 +321,8 @@ static double head_loss(struct reference_storing *to, const struct reference_aff
 }
 
 /* Returns, for each token, the first token of its document; NULL if list is NULL. */
-static int64_t *document_begins(struct arena *arena, const struct document_list *list, size_t s)
+static int64_t *document_begin_by_token(struct arena *arena, const struct document_list *list,
+                                        size_t s)
 {
     if (list == NULL)
         return NULL;
@@ -333,14 +339,15 @@ double reference_run_sequence(struct reference *r, const int32_t *tokens, const 
 {
     const struct transformer *t = &r->transformer;
     const size_t s = seq_len, hidden = t->hidden, layers = t->layers;
-    const struct reference_affine table = find_weight_and_bias(r, "", "embedding");
-    const struct reference_affine places = find_weight_and_bias(r, "", "positions");
-    const struct reference_affine norm = find_weight_and_bias(r, "", "norm");
-    const struct reference_affine out = t->tied_head ? table : find_weight_and_bias(r, "", "head");
+    const struct reference_weight_and_bias table = find_weight_and_bias(r, "", "embedding");
+    const struct reference_weight_and_bias places = find_weight_and_bias(r, "", "positions");
+    const struct reference_weight_and_bias norm = find_weight_and_bias(r, "", "norm");
+    const struct reference_weight_and_bias out =
+        t->tied_head ? table : find_weight_and_bias(r, "", "head");
     struct arena arena = {0};
-    struct reference_storing ends = new_storage(r, number, 2 * layers);
-    const struct reference_pass_sequence sequence = {s, document_begins(&arena, documents, s),
-                                                     expert, r->activation_weights_copies};
+    struct reference_rounding_state ends = rounding_state_of_pass_part(r, number, 2 * layers);
+    const struct reference_pass_sequence sequence = {
+        s, document_begin_by_token(&arena, documents, s), expert, r->router_weights_at_activation};
 
     /* only the input of every layer is kept: the backward computes the forward of a layer again */
     double **x = arena_array(&arena, layers + 1, sizeof *x);
@@ -348,33 +355,34 @@ double reference_run_sequence(struct reference *r, const int32_t *tokens, const 
         x[i] = reference_zeros(&arena, s, hidden);
     embed_tokens(&table, &places, x[0], tokens, s);
     if (places.weight != NULL)
-        reference_round_stored(&ends, x[0], s * hidden);
+        reference_perturb_like_rounding(&ends, x[0], s * hidden);
     for (size_t i = 0; i < layers; i++) {
-        const struct reference_layer p = layer_parameters(r, (int64_t)i);
+        const struct reference_layer_parameters p = layer_parameters(r, (int64_t)i);
         struct arena inside = {0};
-        const struct reference_values l =
-            layer_forward(&inside, new_storage(r, number, 2 * i), t, &p, i, x[i], &sequence);
+        const struct reference_saved_activations l = layer_forward(
+            &inside, rounding_state_of_pass_part(r, number, 2 * i), t, &p, i, x[i], &sequence);
         memcpy(x[i + 1], l.output, s * hidden * sizeof *l.output);
         arena_release(&inside);
     }
 
     double *normed = reference_norm(&arena, &norm, t->norm, t->norm_eps, x[layers], s);
-    reference_round_stored(&ends, normed, s * hidden);
+    reference_perturb_like_rounding(&ends, normed, s * hidden);
     double *dnormed = gradients ? reference_zeros(&arena, s, hidden) : NULL;
-    const double loss = head_loss(&ends, &out, normed, labels, s, scale, dnormed);
+    const double loss = lm_head_loss(&ends, &out, normed, labels, s, scale, dnormed);
     if (!gradients)
         goto out;
 
     double *d = reference_zeros(&arena, s, hidden);
-    reference_round_stored(&ends, dnormed, s * hidden);
+    reference_perturb_like_rounding(&ends, dnormed, s * hidden);
     reference_norm_backward(&norm, t->norm, t->norm_eps, d, dnormed, x[layers], s);
-    reference_round_stored(&ends, d, s * hidden);
+    reference_perturb_like_rounding(&ends, d, s * hidden);
     for (size_t i = layers; i-- > 0;) {
-        const struct reference_layer p = layer_parameters(r, (int64_t)i);
+        const struct reference_layer_parameters p = layer_parameters(r, (int64_t)i);
         struct arena inside = {0};
-        const struct reference_values l =
-            layer_forward(&inside, new_storage(r, number, 2 * i), t, &p, i, x[i], &sequence);
-        layer_backward(&inside, new_storage(r, number, 2 * i + 1), t, &p, i, &l, d, &sequence);
+        const struct reference_saved_activations l = layer_forward(
+            &inside, rounding_state_of_pass_part(r, number, 2 * i), t, &p, i, x[i], &sequence);
+        layer_backward(&inside, rounding_state_of_pass_part(r, number, 2 * i + 1), t, &p, i, &l, d,
+                       &sequence);
         arena_release(&inside);
     }
     embed_backward(&table, &places, d, tokens, s);

@@ -15,7 +15,7 @@ double run_now_s(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-void run_describe_op(const struct ir *ir, uint32_t op, char *text, size_t size)
+void run_op_to_text(const struct ir *ir, uint32_t op, char *text, size_t size)
 {
     char layer[32] = "";
     if (ir->op.layer[op] != IR_NONE16)
@@ -47,7 +47,7 @@ void run_record_failure(struct exec_run *run, uint32_t rank, uint32_t op, const 
     c_vsnprintf(what, sizeof what, format, args);
     va_end(args);
     if (op != IR_NONE)
-        run_describe_op(run->ir, op, where, sizeof where);
+        run_op_to_text(run->ir, op, where, sizeof where);
     if (rank == IR_NONE)
         snprintf(words, sizeof words, "%s", what);
     else
@@ -118,7 +118,7 @@ void run_fill_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call
     call->work = ir_work(ir, op);
     call->rank = rank;
     call->op = op;
-    call->reads_softmax = run->assignment.reads_softmax[op];
+    call->reads_softmax = run->assignment.reads_softmax_by_op[op];
     int64_t part = work_sharding_group(call->work);
     call->index_in_sharding_group =
         part < 0 ? 0 : assignment_group_index(&run->assignment, rank, (uint32_t)part);
@@ -133,16 +133,16 @@ void run_fill_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call
         call->square_sum_runs = shares->runs;
         call->square_sum_run_count = shares->run_count;
     }
-    call->attention_pieces_seen = NULL;
-    call->seen_piece_count = 0;
+    call->visible_attention_pieces = NULL;
+    call->visible_attention_piece_count = 0;
     if (run->assignment.attention_pieces_row_by_shape[ir->op.shape[op]] != IR_NONE) {
         const struct assignment_attention_pieces *pieces =
             &run->assignment.attention_pieces
                  [(size_t)run->assignment.attention_pieces_row_by_shape[ir->op.shape[op]] *
                       run->assignment.ranks +
                   rank];
-        call->attention_pieces_seen = pieces->pieces;
-        call->seen_piece_count = pieces->piece_count;
+        call->visible_attention_pieces = pieces->pieces;
+        call->visible_attention_piece_count = pieces->piece_count;
     }
     call->needed_rows = NULL;
     if (run->assignment.needed_rows_index_by_shape[ir->op.shape[op]] != IR_NONE)

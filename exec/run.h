@@ -13,7 +13,7 @@ struct bootstrap;
 struct poison;
 
 struct op_time {
-    double start_s, end_s; /* seconds from run.epoch_s; NaN: unknown */
+    double start_s, end_s; /* seconds from run.step_release_time_s; NaN: unknown */
 };
 
 struct exec_run {
@@ -29,9 +29,9 @@ struct exec_run {
     /* processor threads that each rank of this process may use for work on the host */
     uint32_t threads_per_rank;
 
-    double epoch_s;           /* time at which the current step was released */
-    uint32_t step_number;     /* of the run, from 0 */
-    struct op_time *op_times; /* (ranks, assignment.max_op_count_of_role) of the current step */
+    double step_release_time_s; /* time at which the current step was released */
+    uint32_t step_number;       /* of the run, from 0 */
+    struct op_time *op_times;   /* (ranks, assignment.max_op_count_of_role) of the current step */
     /* (buffers) bound gradients and losses that must be zero before every step */
     bool *must_zero_before_step;
     /* (ranks) the op that the host is issuing; the end of the role's ops: the host has issued all */
@@ -77,6 +77,6 @@ static inline struct op_time *run_op_time(struct exec_run *run, uint32_t rank, u
 /* Fills *call with an op, the addresses of its operands on a rank, and what the assignment has for it there. */
 void run_fill_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call *call);
 /* Writes "op 12 (all_reduce, stream comm.reduce, layer 3)" into text. */
-void run_describe_op(const struct ir *ir, uint32_t op, char *text, size_t size);
+void run_op_to_text(const struct ir *ir, uint32_t op, char *text, size_t size);
 
 #endif

@@ -71,8 +71,9 @@ static struct wait_chain_op explain_missing_member(struct stall_report *story,
     uint32_t instance = assignment_group_instance(assignment, at.rank, group),
              number = assignment->collective_number_by_op[at.op];
     const char *name = run->ir->group[group].name;
-    for (uint32_t i = 0; i < assignment->group_size[group]; i++) {
-        uint32_t peer = group_rank_of_member(&run->ir->mesh, &run->ir->group[group], instance, i);
+    for (uint32_t i = 0; i < assignment->member_count_by_group[group]; i++) {
+        uint32_t peer =
+            group_global_rank_of_member(&run->ir->mesh, &run->ir->group[group], instance, i);
         uint32_t op = find_numbered_op(run, peer, group, number, barrier);
         if (op == IR_NONE) {
             append_sentence(story,
@@ -102,7 +103,7 @@ static struct wait_chain_op explain_missing_peer(struct stall_report *story,
 {
     const struct exec_run *run = story->run;
     const struct assignment_message *message =
-        &run->assignment.messages[assignment_message_number(&run->assignment, at.rank, at.op)];
+        &run->assignment.messages[assignment_message_index(&run->assignment, at.rank, at.op)];
     bool send = run->ir->op.kind[at.op] == WORK_SEND;
     uint32_t peer = send ? message->destination : message->source;
     uint32_t op = send ? message->recv_op : message->send_op;
@@ -147,7 +148,7 @@ static struct wait_chain_op explain_waiting_host(struct stall_report *story,
     struct exec_run *run = story->run;
     uint32_t host = atomic_load(&run->host_op[at.rank]), held = IR_NONE;
     char text[96];
-    run_describe_op(run->ir, host, text, sizeof text);
+    run_op_to_text(run->ir, host, text, sizeof text);
     if (host != at.op)
         append_sentence(story, " is not issued: the host is at %s, which", text);
     switch ((enum work_kind)run->ir->op.kind[host]) {
@@ -234,7 +235,7 @@ void stall_explain(struct exec_run *run, char *text, size_t size)
         append_sentence(&story, "all ops have ended");
     for (uint32_t length = 0; at.op != IR_NONE && length < CHAIN_MAX; length++) {
         char op[96];
-        run_describe_op(run->ir, at.op, op, sizeof op);
+        run_op_to_text(run->ir, at.op, op, sizeof op);
         append_sentence(&story, "%srank %" PRIu32 ": %s", length > 0 ? "; " : "", at.rank, op);
         for (uint32_t i = 0; i < length; i++)
             if (chain[i].rank == at.rank && chain[i].op == at.op) {

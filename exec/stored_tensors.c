@@ -57,7 +57,7 @@ void stored_tensors_decode(const struct stored_tensor *stored, const struct tens
     free(x);
 }
 
-bool stored_tensors_supply_buffer(const struct exec_buffer *buffer)
+bool stored_tensors_is_source_of_buffer(const struct exec_buffer *buffer)
 {
     const uint16_t bundle = buffer->binding->bundle;
     return bundle != IR_NONE16 && buffer->ir->bundle[bundle].storage != FROZEN_STORAGE_16BIT &&

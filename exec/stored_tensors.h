@@ -28,9 +28,9 @@ void stored_tensors_decode(const struct stored_tensor *stored, const struct tens
                            double *values);
 
 /* True if the buffer is bound to the codes or the scales of a stored bundle. */
-bool stored_tensors_supply_buffer(const struct exec_buffer *buffer);
-/* Fills a buffer for which stored_tensors_supply_buffer() is true: with the rank's part of the codes of a bundle, or
- * with all scales of the bundle. */
+bool stored_tensors_is_source_of_buffer(const struct exec_buffer *buffer);
+/* Fills a buffer for which stored_tensors_is_source_of_buffer() is true: with the rank's part of the codes of a bundle,
+ * or with all scales of the bundle. */
 void stored_tensors_fill(const struct stored_tensor *stored, const struct exec_buffer *buffer);
 
 #endif

@@ -210,8 +210,8 @@ static bool ranks_have_whole_sequences(const struct ir *ir)
     return ir->micro_batch == 1;
 }
 
-enum training_product_relation training_find_products(const struct ir *ir,
-                                                      struct reference_eight_bit_products *products)
+enum training_eight_bit_relation
+training_find_eight_bit_products(const struct ir *ir, struct reference_eight_bit_products *products)
 {
     bool whole = ranks_have_whole_sequences(ir), any = false;
     int64_t experts = 0, copies = 0;
@@ -244,9 +244,9 @@ enum training_product_relation training_find_products(const struct ir *ir,
     }
     if (!any)
         products->first_layer = 0;
-    return !any    ? TRAINING_PRODUCTS_NONE
-           : whole ? TRAINING_PRODUCTS_SAME
-                   : TRAINING_PRODUCTS_DIFFERENT;
+    return !any    ? TRAINING_EIGHT_BIT_NONE
+           : whole ? TRAINING_EIGHT_BIT_SAME
+                   : TRAINING_EIGHT_BIT_DIFFERENT;
 }
 
 static bool has_work_kind(const struct ir *ir, enum work_kind kind)
@@ -273,9 +273,9 @@ enum status training_init(struct training *t, const struct ir *ir, const char *n
         return status;
     }
     t->reference = reference_new(model);
-    t->reference->activation_weights_copies = has_work_kind(ir, WORK_PERMUTE_WEIGHTS);
+    t->reference->router_weights_at_activation = has_work_kind(ir, WORK_PERMUTE_WEIGHTS);
     struct reference_eight_bit_products products;
-    if (training_find_products(ir, &products) == TRAINING_PRODUCTS_SAME)
+    if (training_find_eight_bit_products(ir, &products) == TRAINING_EIGHT_BIT_SAME)
         t->reference->eight_bit_products = products;
     status = match_tensors(t, diag);
     if (status == STATUS_OK && t->stored != NULL) {
@@ -318,14 +318,15 @@ struct weights_draw {
 
 /* Draws weights as those with which models begin: norms 1, biases 0, and matrices with standard deviation cols^-0.5, so
  * that a product is about as large as its input. Attention scores are then of size 1 and outputs vary, so that operands
- * draw as much power as a real model's. With options.draws_flat_weights all weights have the deviation
+ * draw as much power as a real model's. With options.draws_weights_near_zero all weights have the deviation
  * TRAINING_FLAT_DEVIATION about 0. A block of rows gets the numbers of its place in the whole tensor, so that the
  * values do not depend on the schedule. */
 static void draw_weights(void *context, const struct bindings_block *b)
 {
     const struct weights_draw *d = context;
     const struct tensor *tensor = &d->training->ir->tensor[b->tensor];
-    bool flat = d->training->options.draws_flat_weights, norm = reference_is_norm(tensor->name);
+    bool flat = d->training->options.draws_weights_near_zero,
+         norm = reference_is_norm(tensor->name);
     double deviation = flat                                      ? TRAINING_FLAT_DEVIATION
                        : norm || reference_is_bias(tensor->name) ? 0
                                                                  : 1 / sqrt((double)tensor->cols);
@@ -348,7 +349,7 @@ bool training_draw_buffer(void *user, const struct exec_buffer *buffer, exec_dra
     struct weights_draw drawing = {user, block, context};
     enum binding_kind kind = (enum binding_kind)buffer->binding->kind;
     if (drawing.training->reference != NULL || kind > BINDING_MOMENT2 ||
-        stored_tensors_supply_buffer(buffer))
+        stored_tensors_is_source_of_buffer(buffer))
         return false;
     if (kind == BINDING_PARAM || kind == BINDING_MASTER)
         bindings_for_each_block(buffer, draw_weights, &drawing);
@@ -385,15 +386,15 @@ static struct exec_adamw adamw_of_run(const struct training *t, const struct exe
 static uint64_t input_digest(const struct training *t, size_t batch_count)
 {
     const struct training_options *o = &t->options;
-    const uint64_t numbers[] = {o->seed, o->draws_flat_weights, o->starts_from_zero_moments,
+    const uint64_t numbers[] = {o->seed, o->draws_weights_near_zero, o->starts_from_zero_moments,
                                 o->makes_reference, o->collects_tensors};
     return hash_word(hash_text((const char *)numbers, sizeof numbers),
                      hash_text((const char *)t->batches,
                                batch_count * tokens_per_batch(t->ir) * sizeof *t->batches));
 }
 
-enum status training_run(struct training *t, const struct exec_options *options,
-                         struct exec_result *result, struct diag *diag)
+enum status training_run_schedule(struct training *t, const struct exec_options *options,
+                                  struct exec_result *result, struct diag *diag)
 {
     struct exec_options run = *options;
     struct exec_io io = {.user = t,
@@ -457,7 +458,7 @@ static struct reference_routing reference_routing_of_schedule(const struct ir *i
 {
     struct reference_routing routing = {.layout = &ir->layout,
                                         .micro_batch = ir->micro_batch,
-                                        .expert_copies =
+                                        .uneven_expert_routing =
                                             ir->routing.expert_count > 0 ? &ir->routing : NULL};
     uint32_t first = IR_NONE, size, units = 0;
     for (uint32_t op = 0; op < ir->op.count; op++) {
@@ -468,7 +469,7 @@ static struct reference_routing reference_routing_of_schedule(const struct ir *i
             ir->op.layer[op] == ir->op.layer[first] && ir->op.micro[op] == ir->op.micro[first];
         units = ir->op.micro[op] >= units ? ir->op.micro[op] + 1u : units;
     }
-    ir_rank_index_along_axes(ir, 0, ir_axis_mask_of_name(ir, "dp"), &size);
+    ir_rank_index_along_axes(ir, 0, ir_mask_of_axes_named(ir, "dp"), &size);
     routing.routes_by_subsequence = units > ir->global_batch / size / ir->micro_batch;
     routing.row_piece_count = routing.row_piece_count > 0 ? routing.row_piece_count : 1;
     return routing;
@@ -501,7 +502,7 @@ void training_repeat_reference_update(struct training *t, const struct exec_adam
     training_update_reference(t->reference, t->ir, adamw, adamw_of_run(t, adamw).step_number);
 }
 
-enum dtype training_storage_dtype(const struct ir *ir)
+enum dtype training_coarsest_result_dtype(const struct ir *ir)
 {
     enum dtype coarsest_dtype = DTYPE_F64;
     for (uint32_t op = 0; op < ir->op.count; op++)
@@ -527,7 +528,7 @@ enum status training_run_rounded_reference(const struct training *t, struct refe
         .seq_len = t->ir->layout.sequence_tokens,
         .documents = &t->ir->documents,
     };
-    enum dtype dtype = training_storage_dtype(t->ir);
+    enum dtype dtype = training_coarsest_result_dtype(t->ir);
     set_initial_values(t, r);
     r->rounding = (struct reference_rounding){.significand_bits = number_significand_bits(dtype),
                                               .min_exponent = number_min_exponent(dtype),

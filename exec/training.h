@@ -24,15 +24,15 @@
 #define TRAINING_MOMENT_SCALE 1e-2
 enum { TRAINING_STEP = 3 };
 
-/* With options.draws_flat_weights, the standard deviation of all weights, those of norms included, about the mean 0.
- * Numbers that are uniform from -0.05 to 0.05 have it. Scores of attention are then nearly 0, and operands draw less
+/* With options.draws_weights_near_zero, the standard deviation of all weights, those of norms included, about the mean
+ * 0. Numbers that are uniform from -0.05 to 0.05 have it. Scores of attention are then nearly 0, and operands draw less
  * power than a model's. */
 #define TRAINING_FLAT_DEVIATION 0.0289
 
 struct training_options {
     uint64_t seed; /* of the weights */
     /* draws weights that make attention nearly uniform (TRAINING_FLAT_DEVIATION); only without a reference */
-    bool draws_flat_weights;
+    bool draws_weights_near_zero;
     bool starts_from_zero_moments; /* start from moments 0 */
     bool makes_reference;          /* make a reference, with whose steps a run can be compared */
     /* keep the tensors after the last step in training.collected; needs makes_reference */
@@ -58,15 +58,16 @@ struct training {
 /* The relation between the 8-bit products of a schedule and those of the reference, which rounds operands of one whole
  * sequence. NONE: the schedule has no 8-bit products. SAME: it rounds the same operands. DIFFERENT: it rounds operands
  * of a part of a sequence or of several sequences, so that other numbers share a scale. */
-enum training_product_relation {
-    TRAINING_PRODUCTS_NONE,
-    TRAINING_PRODUCTS_SAME,
-    TRAINING_PRODUCTS_DIFFERENT
+enum training_eight_bit_relation {
+    TRAINING_EIGHT_BIT_NONE,
+    TRAINING_EIGHT_BIT_SAME,
+    TRAINING_EIGHT_BIT_DIFFERENT
 };
 /* Sets *products to the dtypes, scales and layers of the schedule's 8-bit products, and returns how they compare with
  * those of the reference. */
-enum training_product_relation
-training_find_products(const struct ir *ir, struct reference_eight_bit_products *products);
+enum training_eight_bit_relation
+training_find_eight_bit_products(const struct ir *ir,
+                                 struct reference_eight_bit_products *products);
 
 /* Checks the schedule's bindings. With options.makes_reference it also makes a reference of the model, and checks that
  * the schedule has the reference's tensors. The message of a failure names what does not fit. model may be NULL without
@@ -84,16 +85,16 @@ struct reference_tensor *training_find_tensor(const struct reference *reference,
  * reads batch i of training->batches, and its loss is kept. With runs_back_to_back every step reads batch 0, and only
  * the last loss is kept. Without a reference, weights are drawn from options.seed in the backend's memory: norms are 1,
  * biases 0, and matrices normal with deviation cols^-0.5. */
-enum status training_run(struct training *training, const struct exec_options *options,
-                         struct exec_result *result, struct diag *diag);
+enum status training_run_schedule(struct training *training, const struct exec_options *options,
+                                  struct exec_result *result, struct diag *diag);
 
 /* A function `draw` of a struct exec_io whose `user` is a struct training. Without a reference it draws weights, leaves
  * moments 0, and returns true; it returns false for other buffers, for stored weights, and always with a reference. */
 bool training_draw_buffer(void *user, const struct exec_buffer *buffer, exec_draw_function *block,
                           void *context);
 
-/* Runs `steps` steps of the reference from the same start as training_run(), each with training_update_reference(), and
- * writes their losses to loss[steps]. The reference's tensors keep the result. */
+/* Runs `steps` steps of the reference from the same start as training_run_schedule(), each with
+ * training_update_reference(), and writes their losses to loss[steps]. The reference's tensors keep the result. */
 enum status training_run_reference(struct training *training, const struct exec_adamw *adamw,
                                    uint32_t steps, double *loss, struct diag *diag);
 
@@ -103,10 +104,10 @@ enum status training_run_reference(struct training *training, const struct exec_
 void training_repeat_reference_update(struct training *training, const struct exec_adamw *adamw);
 
 /* Returns the dtype with the fewest digits among those in which ops of the schedule store results. */
-enum dtype training_storage_dtype(const struct ir *ir);
+enum dtype training_coarsest_result_dtype(const struct ir *ir);
 
 /* Runs a single step of `reference`, another one of the same model, from the same start. Its results are rounded at
- * random to the digits of training_storage_dtype() (struct reference_rounding). seed: that of the rounding. */
+ * random to the digits of training_coarsest_result_dtype() (struct reference_rounding). seed: that of the rounding. */
 enum status training_run_rounded_reference(const struct training *training,
                                            struct reference *reference,
                                            const struct exec_adamw *adamw, uint64_t seed,

@@ -53,7 +53,7 @@ struct calibrate_number {
     const char *name; /* "matmul.ramp_s", "attention.cpu.forward.rates.64" */
     enum unit_kind unit;
     double value, standard_error; /* standard_error: in the value's unit; 0: it is not known */
-    bool is_at_limit_of_range;    /* the best value lies at an end of the allowed range */
+    bool is_best_value_at_bound;  /* the best value lies at an end of the allowed range */
     enum calibrate_origin origin;
     int family_index;        /* index in calibration.family[]; -1: the number was not fitted */
     const char *source_text; /* the source of the number in words */
@@ -61,7 +61,7 @@ struct calibrate_number {
 
 struct calibrate_family {
     const char *name; /* "matmul", "attention.cpu.forward" */
-    struct cost_calibration calibration;
+    struct cost_calibrated_range calibration;
     size_t point_count, parameter_count;
     double rms_error, worst_error, leave_one_out_error;
     size_t points_left_out_one_by_one;
@@ -73,10 +73,10 @@ struct calibrate_family {
 struct calibrate_fallback {
     const char *name;
     /* the numbers are the base's; false: they are fitted to the fastest times (p10_s) */
-    bool keeps_base_numbers;
+    bool has_kept_base_numbers;
     /* The cause was points that other programs disturbed, which options.falls_back_if_disturbed allows. False: the
-     * refusal is reported, and keeps_base_numbers is true. */
-    bool is_disturbed;
+     * refusal is reported, and has_kept_base_numbers is true. */
+    bool is_due_to_disturbed_points;
 };
 
 struct calibration {
@@ -87,10 +87,11 @@ struct calibration {
     struct calibrate_number number[CALIBRATE_NUMBERS_MAX];
     /* lines that say which numbers were left as in the base, and why */
     struct text notes;
-    double point_spread; /* the spread of all points (models/noise.h) */
+    double points_p90_over_p10; /* the spread of all points (models/noise.h) */
     size_t fallback_count;
     struct calibrate_fallback fallback[CALIBRATE_FAMILIES_MAX];
-    size_t unmeasured_count; /* number of families without a point, which keep the base's numbers */
+    /* number of families without a point, which keep the base's numbers */
+    size_t unmeasured_family_count;
     const char *unmeasured_families[CALIBRATE_FAMILIES_MAX];
     /* The caller sets these: the file of points that calibration_print_device() puts into the device file as "points",
      * and the source of these points. NULL: the device file has no points. */

@@ -22,8 +22,8 @@ void calibration_release(struct calibration *calibration)
 
 /* Sets the numbers of the device that the header of the points states. The key of such a header line is the number's
  * name ("device.sm_count"); lines with other keys are skipped. */
-static enum status read_stated_numbers(struct calibration *c, const struct points *points,
-                                       struct diag *diag)
+static enum status set_numbers_stated_by_header(struct calibration *c, const struct points *points,
+                                                struct diag *diag)
 {
     for (size_t i = 0; i < points->header_count; i++) {
         const struct points_header_line *key = &points->header_line[i];
@@ -105,12 +105,12 @@ static void restore_checkpoint(struct calibration *c, const struct calibration_c
         c->notes.data[mark->notes_size] = '\0';
 }
 
-static void record_family_fallback(struct calibration *c, const char *name, bool keeps_base_numbers,
-                                   bool disturbed)
+static void record_family_fallback(struct calibration *c, const char *name,
+                                   bool has_kept_base_numbers, bool disturbed)
 {
     assert(c->fallback_count < CALIBRATE_FAMILIES_MAX);
     c->fallback[c->fallback_count++] =
-        (struct calibrate_fallback){name, keeps_base_numbers, disturbed};
+        (struct calibrate_fallback){name, has_kept_base_numbers, disturbed};
 }
 
 /* Fits a family whose points other programs may have disturbed. If the fit is refused because such
@@ -195,7 +195,7 @@ static enum status fit_family(const struct calibrate_problem *family,
 }
 
 /* True if a family whose name is `name`, or begins with it, was fitted or refused. */
-static bool was_fitted_or_refused(const struct calibration *c, const char *name)
+static bool was_family_fitted_or_refused(const struct calibration *c, const char *name)
 {
     size_t size = strlen(name);
     bool found = false;
@@ -213,16 +213,16 @@ static void list_unmeasured_families(struct calibration *c)
     static const char *const names[] = {
         "device.kernel_start_s", "memory", "matmul", "attention", "host", "cpu"};
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        if (!was_fitted_or_refused(c, names[i]))
-            c->unmeasured_families[c->unmeasured_count++] = names[i];
+        if (!was_family_fitted_or_refused(c, names[i]))
+            c->unmeasured_families[c->unmeasured_family_count++] = names[i];
     for (int k = 0; k < ATTENTION_IMPL_COUNT * ATTENTION_PASS_COUNT; k++) {
         const char *impl =
             arena_printf(&c->arena, "attention.%s.",
                          attention_impl_name((enum attention_impl)(k / ATTENTION_PASS_COUNT)));
         const char *name =
             arena_printf(&c->arena, "%s%s", impl, cost_pass_names[k % ATTENTION_PASS_COUNT]);
-        if (was_fitted_or_refused(c, impl) && !was_fitted_or_refused(c, name))
-            c->unmeasured_families[c->unmeasured_count++] = name;
+        if (was_family_fitted_or_refused(c, impl) && !was_family_fitted_or_refused(c, name))
+            c->unmeasured_families[c->unmeasured_family_count++] = name;
     }
 }
 
@@ -267,7 +267,8 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
         {calibrate_host_work, 1, 1},
     };
     _Static_assert(ARRAY_LEN(families) == CALIBRATE_NON_ATTENTION_FAMILIES + 1, "each has a place");
-    *c = (struct calibration){.cost = *base, .point_spread = noise_p90_over_p10_of_all(points)};
+    *c = (struct calibration){.cost = *base,
+                              .points_p90_over_p10 = noise_p90_over_p10_of_all(points)};
     /* measured points correct the formula, which is to be fitted without them */
     c->cost.points = (struct cost_points){0};
     enum status status = check_points_of_one_device(points, diag);
@@ -275,7 +276,7 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
         status = diag_error(diag, (struct loc){.name = base->name}, STATUS_BAD_INPUT,
                             "an ideal device has nothing to calibrate");
     if (status == STATUS_OK)
-        status = read_stated_numbers(c, points, diag);
+        status = set_numbers_stated_by_header(c, points, diag);
     if (status != STATUS_OK)
         return status;
     set_memory_s_per_tensor_s(&c->cost, points);
@@ -303,7 +304,7 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
     if ((status == STATUS_OK || status == STATUS_NO) && c->family_count > 0) {
         list_unmeasured_families(c);
         raise_peak_to_fitted_rate(c);
-        if (noise_shows_disturbance(c->point_spread, 0))
+        if (noise_shows_disturbance(c->points_p90_over_p10, 0))
             text_puts(&c->notes,
                       "device.jitter: what others disturbed says nothing of it; it stays "
                       "as the base has it\n");

@@ -51,8 +51,9 @@ enum status calibrate_check_size_varies(const struct calibrate_problem *problem,
     double first = 0;
     for (size_t i = 0; i < problem->point_count; i++) {
         double sizes[COST_SIZE_COUNT] = {0};
-        cost_set_work_sizes(&problem->calibration->cost, attention_impl_of_point(problem->point[i]),
-                            &problem->point[i]->work, sizes);
+        cost_get_sizes_of_work(&problem->calibration->cost,
+                               attention_impl_of_point(problem->point[i]), &problem->point[i]->work,
+                               sizes);
         if (i > 0 && sizes[size] != first)
             return STATUS_OK;
         first = sizes[size];
@@ -136,7 +137,7 @@ static enum work_kind fitted_kind_of_memory_class(const struct calibrate_problem
  * class is that of fitted_kind_of_memory_class(), and every other kind with points gets a share of its own;
  * without, all kinds of a class have the share of the class. The ramp is a parameter, too, unless
  * only rates are fitted. */
-static void add_bandwidth_shares(struct calibrate_problem *problem, bool kinds)
+static void add_bandwidth_share_params(struct calibrate_problem *problem, bool kinds)
 {
     struct device_cost *cost = &problem->calibration->cost;
     problem->param_count = 0;
@@ -204,7 +205,7 @@ enum status calibrate_memory_bandwidth(struct calibrate_problem *problem, struct
 {
     struct calibration *c = problem->calibration;
     struct device_cost before = c->cost;
-    struct cost_calibration *calibration = &c->cost.calibration[COST_MEMORY];
+    struct cost_calibrated_range *calibration = &c->cost.calibration[COST_MEMORY];
     problem->name = "memory";
     problem->help = "add points of each kind, small ones (64 KB) and large ones (16 MB)";
     problem->predict = predict_work_s;
@@ -230,7 +231,7 @@ enum status calibrate_memory_bandwidth(struct calibrate_problem *problem, struct
                           "accepted",
                           problem->name, bandwidth / 1e12, BANDWIDTH_MOST / 1e12);
     size_t families = c->family_count, numbers = c->number_count, notes = c->notes.size;
-    add_bandwidth_shares(problem, false);
+    add_bandwidth_share_params(problem, false);
     struct diag quiet = {0};
     status = calibrate_fit(problem, calibration, &quiet);
     bool good = status == STATUS_OK && rms_error_of_points(problem) <= CLASS_ERROR_LIMIT;
@@ -243,7 +244,7 @@ enum status calibrate_memory_bandwidth(struct calibrate_problem *problem, struct
     c->family_count = families;
     c->number_count = numbers;
     c->notes.size = notes;
-    add_bandwidth_shares(problem, true);
+    add_bandwidth_share_params(problem, true);
     return calibrate_fit(problem, calibration, diag);
 }
 
@@ -263,8 +264,8 @@ static bool has_points_of_dtype(const struct calibrate_problem *problem, enum dt
     return false;
 }
 
-static const struct point *find_point_of_role(const struct calibrate_problem *problem,
-                                              enum point_role role, const struct point *like)
+static const struct point *find_point_of_role_like(const struct calibrate_problem *problem,
+                                                   enum point_role role, const struct point *like)
 {
     for (size_t i = 0; i < problem->all_points->count; i++) {
         const struct point *point = &problem->all_points->row[i];
@@ -287,9 +288,9 @@ static const struct point *find_point_of_role(const struct calibrate_problem *pr
 static void derive_tensor_core_watts(struct calibrate_problem *problem)
 {
     struct device_cost *cost = &problem->calibration->cost;
-    const struct point *after = find_point_of_role(problem, POINT_SUSTAINED, NULL);
+    const struct point *after = find_point_of_role_like(problem, POINT_SUSTAINED, NULL);
     const struct point *before =
-        after != NULL ? find_point_of_role(problem, POINT_WORK, after) : NULL;
+        after != NULL ? find_point_of_role_like(problem, POINT_WORK, after) : NULL;
     if (before == NULL || cost->device_power <= 0 || after->work.in == DTYPE_F32 ||
         after->work.in == DTYPE_F64)
         return;
@@ -422,11 +423,11 @@ static double fit_residual_with_tile(struct calibrate_problem *problem,
     attention->tile_rows = tile;
     attention->step_columns = step;
     problem->rms_error_limit = INFINITY;
-    problem->computes_only_residual = true;
+    problem->needs_only_rms_error = true;
     double rms = calibrate_fit(problem, NULL, &quiet) == STATUS_OK ? c->family[families].rms_error
                                                                    : (double)INFINITY;
     problem->rms_error_limit = limit;
-    problem->computes_only_residual = false;
+    problem->needs_only_rms_error = false;
     *attention = before;
     c->family_count = families;
     c->number_count = numbers;
@@ -484,8 +485,8 @@ enum status calibrate_attention(struct calibrate_problem *problem, struct diag *
         return cost_check_attention(&c->cost, kernel.impl, problem->point[0]->work.attention.dim,
                                     problem->point[0]->at, diag);
     bool measured[COST_MAX_DIMS] = {false};
-    double before[COST_MAX_DIMS];
-    memcpy(before, attention->flop_per_s, sizeof before);
+    double rates_before_fit[COST_MAX_DIMS];
+    memcpy(rates_before_fit, attention->flop_per_s, sizeof rates_before_fit);
     enum status status = find_measured_dims(problem, measured, diag);
     if (status == STATUS_OK && !problem->fits_rates_only)
         status = calibrate_check_size_varies(problem, COST_SIZE_KV, diag);
@@ -505,6 +506,6 @@ enum status calibrate_attention(struct calibrate_problem *problem, struct diag *
     }
     status = calibrate_fit(problem, &attention->calibration, diag);
     if (status == STATUS_OK)
-        scale_rates_of_unmeasured_dims(c, kernel, measured, before);
+        scale_rates_of_unmeasured_dims(c, kernel, measured, rates_before_fit);
     return status;
 }

@@ -99,7 +99,7 @@ static double predict_point_s(void *context, const double *value, size_t point)
 }
 
 /* Returns the file name without its folder that a point comes from; "points" if the point has none. */
-static const char *file_name_of(const struct point *point)
+static const char *file_name_of_point(const struct point *point)
 {
     const char *name = point->at.name ? point->at.name : "points";
     const char *slash = strrchr(name, '/');
@@ -116,10 +116,10 @@ static const char *source_files_text(const struct calibrate_problem *problem)
         const struct point *point = problem->point[i];
         bool known = false;
         for (size_t k = 0; k < i && !known; k++)
-            known = strcmp(file_name_of(problem->point[k]), file_name_of(point)) == 0;
+            known = strcmp(file_name_of_point(problem->point[k]), file_name_of_point(point)) == 0;
         if (known)
             continue;
-        text_printf(&out, "%s%s", out.size > 0 ? ", " : "", file_name_of(point));
+        text_printf(&out, "%s%s", out.size > 0 ? ", " : "", file_name_of_point(point));
         for (size_t k = 0; k < points->header_count; k++)
             if (strcmp(points->header_line[k].key, "date") == 0 && points->header_line[k].at.name &&
                 point->at.name && strcmp(points->header_line[k].at.name, point->at.name) == 0)
@@ -141,15 +141,16 @@ static const char *describe_point(struct calibration *c, const struct point *poi
 }
 
 static void find_size_ranges(const struct calibrate_problem *problem,
-                             struct cost_calibration *result)
+                             struct cost_calibrated_range *result)
 {
     for (size_t i = 0; i < problem->point_count; i++) {
         const struct point *point = problem->point[i];
         double sizes[COST_SIZE_COUNT] = {0};
-        cost_set_work_sizes(&problem->calibration->cost,
-                            (enum attention_impl)(
-                                point->attention_impl < POINT_NO_IMPL ? point->attention_impl : 0),
-                            &point->work, sizes);
+        cost_get_sizes_of_work(&problem->calibration->cost,
+                               (enum attention_impl)(point->attention_impl < POINT_NO_IMPL
+                                                         ? point->attention_impl
+                                                         : 0),
+                               &point->work, sizes);
         for (int k = 0; k < COST_SIZE_COUNT; k++) {
             if (sizes[k] == 0)
                 continue;
@@ -161,7 +162,8 @@ static void find_size_ranges(const struct calibrate_problem *problem,
     }
 }
 
-static void record_fit(struct calibrate_problem *problem, const struct fit *fit, const char *from)
+static void add_fit_to_calibration(struct calibrate_problem *problem, const struct fit *fit,
+                                   const char *from)
 {
     struct calibration *c = problem->calibration;
     assert(c->family_count < CALIBRATE_FAMILIES_MAX);
@@ -177,9 +179,9 @@ static void record_fit(struct calibrate_problem *problem, const struct fit *fit,
                                   .points_left_out_one_by_one = fit->points_left_out_one_by_one,
                                   .worst_point_loc = worst->at,
                                   .worst_point_text = describe_point(c, worst)};
-    family->calibration = (struct cost_calibration){
+    family->calibration = (struct cost_calibrated_range){
         .is_calibrated = true,
-        .residual = fmin(fit->rms_error, RESIDUAL_MOST),
+        .rms_relative_error = fmin(fit->rms_error, RESIDUAL_MOST),
         .source = arena_printf(
             &c->arena,
             "%zu points of %s%s: root mean square %.1f %%, worst %+.1f %%, leave-one-out "
@@ -200,7 +202,7 @@ static void record_fit(struct calibrate_problem *problem, const struct fit *fit,
                                             .unit = problem->unit[i],
                                             .value = fit->value[i],
                                             .standard_error = fit->standard_error[i],
-                                            .is_at_limit_of_range = fit->state[i] == FIT_AT_BOUND,
+                                            .is_best_value_at_bound = fit->state[i] == FIT_AT_BOUND,
                                             .origin = CALIBRATE_FITTED,
                                             .family_index = (int)c->family_count};
         if (fit->state[i] == FIT_AT_BOUND)
@@ -220,8 +222,8 @@ static void record_fit(struct calibrate_problem *problem, const struct fit *fit,
     c->family_count++;
 }
 
-enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibration *calibration,
-                          struct diag *diag)
+enum status calibrate_fit(struct calibrate_problem *problem,
+                          struct cost_calibrated_range *calibration, struct diag *diag)
 {
     struct fit fit;
     double *measured_s = heap_alloc(problem->point_count, sizeof *measured_s);
@@ -232,7 +234,7 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
         start[i] = problem->param[i].start =
             fmin(fmax(problem->param[i].start, problem->param[i].low), problem->param[i].high);
     bool disturbed =
-        noise_shows_disturbance(problem->calibration->point_spread,
+        noise_shows_disturbance(problem->calibration->points_p90_over_p10,
                                 noise_p90_over_p10(problem->point, problem->point_count));
     const struct fit_problem least = {
         .name = problem->name,
@@ -245,14 +247,14 @@ enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibra
         .model = predict_point_s,
         .context = problem,
         .rms_error_limit = problem->rms_error_limit,
-        .computes_only_residual = problem->computes_only_residual,
+        .needs_only_rms_error = problem->needs_only_rms_error,
     };
     enum status status =
         fit_run(&fit, &least, (struct loc){.name = problem->point[0]->at.name}, diag);
     problem->was_refused_as_disturbed = disturbed && fit.is_refused_as_scattered;
     set_parameters(problem, status == STATUS_OK ? fit.value : start);
     if (status == STATUS_OK) {
-        record_fit(problem, &fit, source_files_text(problem));
+        add_fit_to_calibration(problem, &fit, source_files_text(problem));
         if (calibration)
             *calibration =
                 problem->calibration->family[problem->calibration->family_count - 1].calibration;

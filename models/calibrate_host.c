@@ -27,7 +27,7 @@ static double predict_issue_s(const struct calibrate_problem *problem, const str
 
 /* Returns the factor of one number of the host (host.op_s and the like) in the issue time of a point, which is a sum of
  * such numbers times factors. offset: of the number in struct device_cost. */
-static double issue_time_factor_of_number(const struct point *point, size_t offset)
+static double issue_time_coefficient_of_number(const struct point *point, size_t offset)
 {
     struct device_cost one = {0};
     *(double *)((char *)&one + offset) = 1;
@@ -42,10 +42,10 @@ static void add_op_and_kernel_params(struct calibrate_problem *problem)
     double ratio = -1;
     bool ops = false, differ = false, launches = false;
     for (size_t i = 0; i < problem->point_count; i++) {
-        double per_op =
-            issue_time_factor_of_number(problem->point[i], offsetof(struct device_cost, host_op_s));
-        double kernels = issue_time_factor_of_number(problem->point[i],
-                                                     offsetof(struct device_cost, host_kernel_s));
+        double per_op = issue_time_coefficient_of_number(problem->point[i],
+                                                         offsetof(struct device_cost, host_op_s));
+        double kernels = issue_time_coefficient_of_number(
+            problem->point[i], offsetof(struct device_cost, host_kernel_s));
         launches |= per_op == 0 && kernels > 0;
         if (per_op == 0)
             continue;
@@ -89,7 +89,7 @@ enum status calibrate_host_issue(struct calibrate_problem *problem, struct diag 
     for (size_t i = 0; i < ARRAY_LEN(singles); i++) {
         bool measured = false;
         for (size_t k = 0; k < problem->point_count; k++)
-            measured |= issue_time_factor_of_number(problem->point[k], singles[i].offset) > 0;
+            measured |= issue_time_coefficient_of_number(problem->point[k], singles[i].offset) > 0;
         if (measured)
             calibrate_add_cost_param(problem, singles[i].name, SCALE_S, false);
         else

@@ -16,7 +16,7 @@ static const struct {
     const char *name, *what;
 } classes[CALIBRATE_LINK_COUNT] = {
 #define LINK_CLASS_ROW(symbol, name, what) {name, what},
-    CALIBRATE_LINK_CLASSES(LINK_CLASS_ROW)
+    CALIBRATE_FOR_EACH_LINK_CLASS(LINK_CLASS_ROW)
 #undef LINK_CLASS_ROW
 };
 
@@ -34,65 +34,65 @@ void link_calibration_release(struct link_calibration *links)
 /* ---- the traffic of a point over its link ---- */
 
 /* The number of steps of a communication, and the bytes that cross its busiest link. */
-struct link_traffic {
+struct link_steps_and_bytes {
     double steps, busiest_link_bytes;
 };
 
 /* Returns the traffic of a copy, or of a communication of ranks with GPUs of their own.
  * reduce_scatter_as_all_reduce: as in struct calibrate_options. */
-static struct link_traffic link_traffic_of(const struct work *work,
-                                           bool reduce_scatter_as_all_reduce)
+static struct link_steps_and_bytes link_steps_and_bytes_of(const struct work *work,
+                                                           bool reduce_scatter_as_all_reduce)
 {
     double bytes = (double)work_payload_bytes(work);
     double n = work_comm_group(work) > 0 ? (double)work_comm_group(work) : 1;
     switch ((enum work_kind)work->kind) {
     case WORK_ALL_GATHER:
-        return (struct link_traffic){n - 1, (n - 1) * bytes};
+        return (struct link_steps_and_bytes){n - 1, (n - 1) * bytes};
     case WORK_REDUCE_SCATTER: {
         double times = reduce_scatter_as_all_reduce ? 2 : 1;
-        return (struct link_traffic){times * (n - 1), times * (n - 1) / n * bytes};
+        return (struct link_steps_and_bytes){times * (n - 1), times * (n - 1) / n * bytes};
     }
     case WORK_ALL_REDUCE:
-        return (struct link_traffic){2 * (n - 1), 2 * (n - 1) / n * bytes};
+        return (struct link_steps_and_bytes){2 * (n - 1), 2 * (n - 1) / n * bytes};
     case WORK_REDUCE:
     case WORK_BROADCAST:
-        return (struct link_traffic){n - 1, bytes};
+        return (struct link_steps_and_bytes){n - 1, bytes};
     case WORK_ALL_TO_ALL:
     case WORK_SCATTER: /* over the root's link */
-        return (struct link_traffic){1, (n - 1) / n * bytes};
+        return (struct link_steps_and_bytes){1, (n - 1) / n * bytes};
     default: /* a shift, a copy */
-        return (struct link_traffic){1, bytes};
+        return (struct link_steps_and_bytes){1, bytes};
     }
 }
 
 /* Returns the traffic of n ranks that share a GPU. `steps` is the number of copies and kernels that the busiest member
  * starts; the bytes are those that the copies of all members move. A kernel that sums counts as half of the bytes that
  * it reads and writes, since a copied byte is read and written, too (sim/platform/loopback.c). */
-static struct link_traffic loopback_traffic_of(const struct work *work)
+static struct link_steps_and_bytes loopback_steps_and_bytes_of(const struct work *work)
 {
     double bytes = (double)work_payload_bytes(work), n = (double)work_comm_group(work);
     switch ((enum work_kind)work->kind) {
     case WORK_ALL_GATHER:
-        return (struct link_traffic){n, n * n * bytes};
+        return (struct link_steps_and_bytes){n, n * n * bytes};
     case WORK_REDUCE_SCATTER:
-        return (struct link_traffic){1, (n + 1) / 2 * bytes};
+        return (struct link_steps_and_bytes){1, (n + 1) / 2 * bytes};
     case WORK_ALL_REDUCE:
-        return (struct link_traffic){n, ((n + 1) / 2 + n - 1) * bytes};
+        return (struct link_steps_and_bytes){n, ((n + 1) / 2 + n - 1) * bytes};
     case WORK_REDUCE: /* only the root sums */
-        return (struct link_traffic){1, (n + 1) / 2 * bytes};
+        return (struct link_steps_and_bytes){1, (n + 1) / 2 * bytes};
     case WORK_BROADCAST:
-        return (struct link_traffic){1, (n - 1) * bytes};
+        return (struct link_steps_and_bytes){1, (n - 1) * bytes};
     case WORK_ALL_TO_ALL:
-        return (struct link_traffic){n, n * bytes};
+        return (struct link_steps_and_bytes){n, n * bytes};
     case WORK_SCATTER:
-        return (struct link_traffic){1, bytes};
+        return (struct link_steps_and_bytes){1, bytes};
     default:
         assert(work->kind == WORK_SHIFT);
-        return (struct link_traffic){1, n * bytes};
+        return (struct link_steps_and_bytes){1, n * bytes};
     }
 }
 
-bool calibrate_link_class_find(const struct point *point, enum calibrate_link_class *link)
+bool calibrate_find_link_class_of_point(const struct point *point, enum calibrate_link_class *link)
 {
     bool network = point->nodes > 1, out = point->work.kind == WORK_D2H;
     if (point->role == POINT_BOTH_WAYS || point->role == POINT_PAGEABLE) {
@@ -147,9 +147,9 @@ static double predict_point(void *context, const double *value, size_t i)
     /* for POINT_BOTH_WAYS, as many bytes move in the other direction at the same time */
     double directions = point->role == POINT_BOTH_WAYS ? 2 : 1;
     bool shared = point->loopback && work_comm_group(&point->work) > 0;
-    struct link_traffic traffic =
-        shared ? loopback_traffic_of(&point->work)
-               : link_traffic_of(&point->work, points->reduce_scatter_as_all_reduce);
+    struct link_steps_and_bytes traffic =
+        shared ? loopback_steps_and_bytes_of(&point->work)
+               : link_steps_and_bytes_of(&point->work, points->reduce_scatter_as_all_reduce);
     return fmax(traffic.steps * value[0] + directions * traffic.busiest_link_bytes / value[1],
                 1e-12);
 }
@@ -164,10 +164,10 @@ static const char *describe_point(struct arena *arena, const struct point *point
     return kept;
 }
 
-static void record_link_fit(struct link_calibration *links, enum calibrate_link_class class,
-                            const struct link_points *points, const struct fit *fit)
+static void store_fit_of_link_class(struct link_calibration *links, enum calibrate_link_class class,
+                                    const struct link_points *points, const struct fit *fit)
 {
-    struct calibrated_link *link = &links->link[class];
+    struct calibrated_link *link = &links->link_by_class[class];
     const char *name = points->point[0]->at.name ? points->point[0]->at.name : "points";
     const char *slash = strrchr(name, '/');
     *link = (struct calibrated_link){
@@ -241,7 +241,7 @@ static enum status fit_link_class(struct link_calibration *links, enum calibrate
     enum status status = fit_run(&fit, &problem, at, diag);
     *was_refused_as_scattered = fit.is_refused_as_scattered;
     if (status == STATUS_OK)
-        record_link_fit(links, class, points, &fit);
+        store_fit_of_link_class(links, class, points, &fit);
     free(measured_s);
     return status;
 }
@@ -293,7 +293,7 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
         chosen.count = 0;
         for (size_t i = 0; i < points->count; i++) {
             enum calibrate_link_class found;
-            if (calibrate_link_class_find(&points->row[i], &found) &&
+            if (calibrate_find_link_class_of_point(&points->row[i], &found) &&
                 found == (enum calibrate_link_class) class)
                 chosen.point[chosen.count++] = &points->row[i];
         }
@@ -314,7 +314,7 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
 void link_calibration_print_report(const struct link_calibration *links, struct text *out)
 {
     for (int i = 0; i < CALIBRATE_LINK_COUNT; i++) {
-        const struct calibrated_link *link = &links->link[i];
+        const struct calibrated_link *link = &links->link_by_class[i];
         if (link->point_count == 0)
             continue;
         text_printf(out,
@@ -323,20 +323,21 @@ void link_calibration_print_report(const struct link_calibration *links, struct 
                     classes[i].name, classes[i].what, link->point_count, 100 * link->rms_error,
                     100 * link->leave_one_out_error, 100 * link->worst_error,
                     link->worst_point_text);
-        calibrate_put_value(out, UNIT_SECONDS, link->latency_s);
+        calibrate_append_quantity_to_text(out, UNIT_SECONDS, link->latency_s);
         text_puts(out, " +- ");
-        calibrate_put_value(out, UNIT_SECONDS, link->latency_error_s);
+        calibrate_append_quantity_to_text(out, UNIT_SECONDS, link->latency_error_s);
         text_puts(out, "\n  bandwidth  ");
-        calibrate_put_value(out, UNIT_BYTES_PER_S, link->bytes_per_s);
+        calibrate_append_quantity_to_text(out, UNIT_BYTES_PER_S, link->bytes_per_s);
         text_printf(out, " +- %.1f %%\n", 100 * link->bytes_per_s_error / link->bytes_per_s);
     }
-    calibrate_put_fallbacks(links->fallback, links->fallback_count, false, true,
-                            "fastest    links, fitted to the p10 of disturbed points: ", out);
-    calibrate_put_fallbacks(
+    calibrate_append_line_of_fallbacks(
+        links->fallback, links->fallback_count, false, true,
+        "fastest    links, fitted to the p10 of disturbed points: ", out);
+    calibrate_append_line_of_fallbacks(
         links->fallback, links->fallback_count, true, true,
         "refused    links of disturbed points, left as the cluster has them: ", out);
-    calibrate_put_fallbacks(links->fallback, links->fallback_count, true, false,
-                            "refused    links, left as the cluster has them: ", out);
+    calibrate_append_line_of_fallbacks(links->fallback, links->fallback_count, true, false,
+                                       "refused    links, left as the cluster has them: ", out);
 }
 
 /* ---- a cluster file ---- */
@@ -351,13 +352,14 @@ struct link_field {
 
 enum { FIELDS_MAX = 24 };
 
-struct link_fields {
+struct link_field_list {
     size_t count;
     struct link_field row[FIELDS_MAX];
 };
 
-static void add_field(struct link_fields *fields, const char *section, const char *name,
-                      enum unit_kind unit, double value, const char *source)
+static void add_field_to_link_list(struct link_field_list *fields, const char *section,
+                                   const char *name, enum unit_kind unit, double value,
+                                   const char *source)
 {
     assert(fields->count < FIELDS_MAX);
     fields->row[fields->count++] = (struct link_field){section, name, unit, value, source, 0};
@@ -366,12 +368,13 @@ static void add_field(struct link_fields *fields, const char *section, const cha
 /* Writes a number that the points of a class determine, with its spread: the largest of the fit's root mean square
  * error, its leave-one-out error and the number's relative standard error, but at least CALIBRATE_SPREAD_MIN and at
  * most CALIBRATE_SPREAD_MAX. */
-static void add_fitted_field(struct link_fields *fields, const char *section, const char *name,
-                             enum unit_kind unit, double value, const struct calibrated_link *link)
+static void add_fitted_field_to_link_list(struct link_field_list *fields, const char *section,
+                                          const char *name, enum unit_kind unit, double value,
+                                          const struct calibrated_link *link)
 {
     double own = unit == UNIT_SECONDS ? link->latency_error_s / fmax(link->latency_s, SCALE_S)
                                       : link->bytes_per_s_error / link->bytes_per_s;
-    add_field(fields, section, name, unit, value, link->source);
+    add_field_to_link_list(fields, section, name, unit, value, link->source);
     double spread = fmax(fmax(link->rms_error, link->leave_one_out_error), own);
     fields->row[fields->count - 1].spread =
         fmin(fmax(spread, CALIBRATE_SPREAD_MIN), CALIBRATE_SPREAD_MAX);
@@ -380,100 +383,111 @@ static void add_fitted_field(struct link_fields *fields, const char *section, co
 static const char raised[] = "raised to what was measured, which is above the base's; put the data "
                              "sheet's number here";
 
-static void add_copy_fields(struct link_fields *fields, const struct link_calibration *links,
+static void add_copy_fields(struct link_field_list *fields, const struct link_calibration *links,
                             const struct cluster *cluster)
 {
-    const struct calibrated_link *to = &links->link[CALIBRATE_H2D];
-    const struct calibrated_link *from = &links->link[CALIBRATE_D2H];
+    const struct calibrated_link *to = &links->link_by_class[CALIBRATE_H2D];
+    const struct calibrated_link *from = &links->link_by_class[CALIBRATE_D2H];
     double most = fmax(to->bytes_per_s, from->bytes_per_s); /* a class without points has 0 */
     if (to->point_count > 0)
-        add_fitted_field(fields, "pcie", "h2d", UNIT_BYTES_PER_S, to->bytes_per_s, to);
+        add_fitted_field_to_link_list(fields, "pcie", "h2d", UNIT_BYTES_PER_S, to->bytes_per_s, to);
     if (from->point_count > 0)
-        add_fitted_field(fields, "pcie", "d2h", UNIT_BYTES_PER_S, from->bytes_per_s, from);
+        add_fitted_field_to_link_list(fields, "pcie", "d2h", UNIT_BYTES_PER_S, from->bytes_per_s,
+                                      from);
     const struct calibrated_link *slow =
         from->point_count == 0 || to->latency_s > from->latency_s ? to : from;
     if (slow->point_count > 0)
-        add_fitted_field(fields, "pcie", "latency", UNIT_SECONDS, slow->latency_s, slow);
-    const struct calibrated_link *both = &links->link[CALIBRATE_BOTH_WAYS];
+        add_fitted_field_to_link_list(fields, "pcie", "latency", UNIT_SECONDS, slow->latency_s,
+                                      slow);
+    const struct calibrated_link *both = &links->link_by_class[CALIBRATE_BOTH_WAYS];
     if (both->point_count > 0)
-        add_fitted_field(fields, "pcie", "both_ways", UNIT_BYTES_PER_S, both->bytes_per_s, both);
+        add_fitted_field_to_link_list(fields, "pcie", "both_ways", UNIT_BYTES_PER_S,
+                                      both->bytes_per_s, both);
     if (most > cluster->pcie.nominal_bytes_per_s)
-        add_field(fields, "pcie", "bandwidth", UNIT_BYTES_PER_S, most, raised);
-    if (most > cluster->pcie.uplink_bytes_per_s)
-        add_field(fields, "pcie", "uplink", UNIT_BYTES_PER_S, most, raised);
+        add_field_to_link_list(fields, "pcie", "bandwidth", UNIT_BYTES_PER_S, most, raised);
+    if (most > cluster->pcie.pcie_switch_uplink_bytes_per_s)
+        add_field_to_link_list(fields, "pcie", "uplink", UNIT_BYTES_PER_S, most, raised);
 }
 
-static void add_loopback_fields(struct link_fields *fields, const struct link_calibration *links)
+static void add_loopback_fields(struct link_field_list *fields,
+                                const struct link_calibration *links)
 {
-    const struct calibrated_link *link = &links->link[CALIBRATE_LOOPBACK];
+    const struct calibrated_link *link = &links->link_by_class[CALIBRATE_LOOPBACK];
     if (link->point_count == 0)
         return;
-    add_fitted_field(fields, "loopback", "bandwidth", UNIT_BYTES_PER_S, link->bytes_per_s, link);
-    add_fitted_field(fields, "loopback", "latency", UNIT_SECONDS, link->latency_s, link);
+    add_fitted_field_to_link_list(fields, "loopback", "bandwidth", UNIT_BYTES_PER_S,
+                                  link->bytes_per_s, link);
+    add_fitted_field_to_link_list(fields, "loopback", "latency", UNIT_SECONDS, link->latency_s,
+                                  link);
 }
 
-static void add_pageable_fields(struct link_fields *fields, const struct link_calibration *links)
+static void add_pageable_fields(struct link_field_list *fields,
+                                const struct link_calibration *links)
 {
-    const struct calibrated_link *to = &links->link[CALIBRATE_TO_PAGEABLE];
-    const struct calibrated_link *from = &links->link[CALIBRATE_FROM_PAGEABLE];
+    const struct calibrated_link *to = &links->link_by_class[CALIBRATE_TO_PAGEABLE];
+    const struct calibrated_link *from = &links->link_by_class[CALIBRATE_FROM_PAGEABLE];
     if (to->point_count > 0)
-        add_fitted_field(fields, "host", "to_pageable", UNIT_BYTES_PER_S, to->bytes_per_s, to);
+        add_fitted_field_to_link_list(fields, "host", "to_pageable", UNIT_BYTES_PER_S,
+                                      to->bytes_per_s, to);
     if (from->point_count > 0)
-        add_fitted_field(fields, "host", "from_pageable", UNIT_BYTES_PER_S, from->bytes_per_s,
-                         from);
+        add_fitted_field_to_link_list(fields, "host", "from_pageable", UNIT_BYTES_PER_S,
+                                      from->bytes_per_s, from);
 }
 
-static void add_fabric_fields(struct link_fields *fields, const struct link_calibration *links,
+static void add_fabric_fields(struct link_field_list *fields, const struct link_calibration *links,
                               const struct cluster *cluster)
 {
-    const struct calibrated_link *ring = &links->link[CALIBRATE_RING];
-    const struct calibrated_link *exchange = &links->link[CALIBRATE_EXCHANGE];
-    const struct calibrated_link *peer = &links->link[CALIBRATE_PEER];
+    const struct calibrated_link *ring = &links->link_by_class[CALIBRATE_RING];
+    const struct calibrated_link *exchange = &links->link_by_class[CALIBRATE_EXCHANGE];
+    const struct calibrated_link *peer = &links->link_by_class[CALIBRATE_PEER];
     if (cluster->fabric.kind != FABRIC_SWITCH)
         return;
     double port = cluster->fabric.bytes_per_s;
     double most = fmax(ring->bytes_per_s, fmax(exchange->bytes_per_s, peer->bytes_per_s));
     if (most > port) {
-        add_field(fields, "fabric", "bandwidth", UNIT_BYTES_PER_S, most, raised);
+        add_field_to_link_list(fields, "fabric", "bandwidth", UNIT_BYTES_PER_S, most, raised);
         port = most;
     }
     if (ring->point_count > 0)
-        add_fitted_field(fields, "fabric", "efficiency", UNIT_NONE, ring->bytes_per_s / port, ring);
+        add_fitted_field_to_link_list(fields, "fabric", "efficiency", UNIT_NONE,
+                                      ring->bytes_per_s / port, ring);
     if (exchange->point_count > 0) {
-        add_fitted_field(fields, "fabric", "all_to_all_efficiency", UNIT_NONE,
-                         exchange->bytes_per_s / port, exchange);
-        add_fitted_field(fields, "fabric", "all_to_all_peer_bandwidth", UNIT_BYTES_PER_S,
-                         exchange->bytes_per_s, exchange);
+        add_fitted_field_to_link_list(fields, "fabric", "all_to_all_efficiency", UNIT_NONE,
+                                      exchange->bytes_per_s / port, exchange);
+        add_fitted_field_to_link_list(fields, "fabric", "all_to_all_peer_bandwidth",
+                                      UNIT_BYTES_PER_S, exchange->bytes_per_s, exchange);
     }
     if (peer->point_count > 0)
-        add_fitted_field(fields, "fabric", "peer_bandwidth", UNIT_BYTES_PER_S, peer->bytes_per_s,
-                         peer);
+        add_fitted_field_to_link_list(fields, "fabric", "peer_bandwidth", UNIT_BYTES_PER_S,
+                                      peer->bytes_per_s, peer);
     const struct calibrated_link *latency = ring->point_count > 0 ? ring : peer;
     if (latency->point_count > 0)
-        add_fitted_field(fields, "fabric", "latency", UNIT_SECONDS, latency->latency_s, latency);
+        add_fitted_field_to_link_list(fields, "fabric", "latency", UNIT_SECONDS, latency->latency_s,
+                                      latency);
 }
 
-static void add_network_fields(struct link_fields *fields, const struct link_calibration *links,
+static void add_network_fields(struct link_field_list *fields, const struct link_calibration *links,
                                const struct cluster *cluster)
 {
-    const struct calibrated_link *ring = &links->link[CALIBRATE_NETWORK_RING];
-    const struct calibrated_link *peer = &links->link[CALIBRATE_NETWORK_PEER];
+    const struct calibrated_link *ring = &links->link_by_class[CALIBRATE_NETWORK_RING];
+    const struct calibrated_link *peer = &links->link_by_class[CALIBRATE_NETWORK_PEER];
     double all = (double)cluster->nic.count * cluster->nic.bytes_per_s;
     if (cluster->nic.count == 0)
         return;
     if (ring->point_count > 0)
-        add_fitted_field(fields, "nic", "efficiency", UNIT_NONE, fmin(ring->bytes_per_s / all, 1),
-                         ring);
+        add_fitted_field_to_link_list(fields, "nic", "efficiency", UNIT_NONE,
+                                      fmin(ring->bytes_per_s / all, 1), ring);
     if (peer->point_count > 0)
-        add_fitted_field(fields, "nic", "peer_bandwidth", UNIT_BYTES_PER_S,
-                         fmin(peer->bytes_per_s, cluster->nic.bytes_per_s), peer);
+        add_fitted_field_to_link_list(fields, "nic", "peer_bandwidth", UNIT_BYTES_PER_S,
+                                      fmin(peer->bytes_per_s, cluster->nic.bytes_per_s), peer);
     const struct calibrated_link *latency = peer->point_count > 0 ? peer : ring;
     if (latency->point_count > 0)
-        add_fitted_field(fields, "nic", "message_latency", UNIT_SECONDS,
-                         fmax(latency->latency_s - cluster->nic.latency_s, 0), latency);
+        add_fitted_field_to_link_list(fields, "nic", "message_latency", UNIT_SECONDS,
+                                      fmax(latency->latency_s - cluster->nic.latency_s, 0),
+                                      latency);
 }
 
-static void print_fields(const struct link_fields *fields, struct json_out *json)
+static void write_link_fields_as_json(const struct link_field_list *fields, struct json_out *json)
 {
     for (size_t i = 0; i < fields->count; i++) {
         const struct link_field *field = &fields->row[i];
@@ -482,8 +496,8 @@ static void print_fields(const struct link_fields *fields, struct json_out *json
             json_end_object(json);
         if (first)
             json_begin_object(json, field->section);
-        calibrate_put_field(json, field->name, field->unit, field->value, field->source,
-                            field->spread);
+        calibrate_write_number_as_json(json, field->name, field->unit, field->value, field->source,
+                                       field->spread);
     }
     if (fields->count > 0)
         json_end_object(json);
@@ -494,7 +508,7 @@ enum status link_calibration_print_cluster(const struct link_calibration *links,
                                            const struct cluster *cluster, struct text *out,
                                            struct diag *diag)
 {
-    struct link_fields fields = {0};
+    struct link_field_list fields = {0};
     add_copy_fields(&fields, links, cluster);
     add_loopback_fields(&fields, links);
     add_fabric_fields(&fields, links, cluster);
@@ -518,7 +532,7 @@ enum status link_calibration_print_cluster(const struct link_calibration *links,
         json_put_text(&json, "cost", device);
         json_end_inline_object(&json);
     }
-    print_fields(&fields, &json);
+    write_link_fields_as_json(&fields, &json);
     json_end_object(&json);
     text_putc(out, '\n');
     return STATUS_OK;

@@ -15,7 +15,7 @@
 #include "models/cluster.h"
 
 /* LINK_CLASS_ROW(symbol, name, description): the classes of links */
-#define CALIBRATE_LINK_CLASSES(LINK_CLASS_ROW)                                                     \
+#define CALIBRATE_FOR_EACH_LINK_CLASS(LINK_CLASS_ROW)                                              \
     LINK_CLASS_ROW(H2D, "h2d", "copies to a device")                                               \
     LINK_CLASS_ROW(D2H, "d2h", "copies from a device")                                             \
     LINK_CLASS_ROW(BOTH_WAYS, "both_ways", "copies to and from a device at once")                  \
@@ -31,7 +31,7 @@
 
 enum calibrate_link_class {
 #define LINK_CLASS_ROW(symbol, name, what) CALIBRATE_##symbol,
-    CALIBRATE_LINK_CLASSES(LINK_CLASS_ROW)
+    CALIBRATE_FOR_EACH_LINK_CLASS(LINK_CLASS_ROW)
 #undef LINK_CLASS_ROW
         CALIBRATE_LINK_COUNT
 };
@@ -48,7 +48,7 @@ struct calibrated_link {
 
 struct link_calibration {
     struct arena arena;
-    struct calibrated_link link[CALIBRATE_LINK_COUNT];
+    struct calibrated_link link_by_class[CALIBRATE_LINK_COUNT];
     /* the classes whose first fit was refused (struct calibrate_fallback); the base is a cluster here */
     size_t fallback_count;
     struct calibrate_fallback fallback[CALIBRATE_LINK_COUNT];
@@ -59,7 +59,7 @@ void link_calibration_release(struct link_calibration *links);
 const char *calibrate_link_name(enum calibrate_link_class link);
 
 /* Returns true and sets *link if the point measures a class of links; else false. */
-bool calibrate_link_class_find(const struct point *point, enum calibrate_link_class *link);
+bool calibrate_find_link_class_of_point(const struct point *point, enum calibrate_link_class *link);
 
 /* Fits every class that has points. Reports each refused fit and returns STATUS_NO if there is one. With
  * options.falls_back_if_disturbed, a fit that is refused because other programs disturbed the points is not reported

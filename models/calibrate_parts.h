@@ -24,7 +24,7 @@ struct calibrate_problem {
     enum unit_kind unit[FIT_PARAMS_MAX];
     size_t param_count;
     double rms_error_limit;
-    bool computes_only_residual; /* only the residual of the fit is wanted */
+    bool needs_only_rms_error; /* only the residual of the fit is wanted */
     /* only numbers that grow with a size are fitted (calibrate_options.fits_rates_only_if_few_sizes) */
     bool fits_rates_only;
     int impl, direction; /* for attention: enum attention_impl, enum attention_direction */
@@ -50,8 +50,8 @@ void calibrate_add_cost_param(struct calibrate_problem *problem, const char *nam
 
 /* Fits the problem. On success the costs and tables of problem->calibration hold the result. calibration: where the
  * ranges of sizes and the error of this family's fit are stored; NULL: they are not stored. */
-enum status calibrate_fit(struct calibrate_problem *problem, struct cost_calibration *calibration,
-                          struct diag *diag);
+enum status calibrate_fit(struct calibrate_problem *problem,
+                          struct cost_calibrated_range *calibration, struct diag *diag);
 
 /* Sets *slot to a number that was not fitted, and records it with its origin. how: the source of the number in
  * words. */
@@ -85,18 +85,18 @@ enum status calibrate_check_size_varies(const struct calibrate_problem *problem,
 /* Derives the device's jitter from points that were repeated often enough. */
 void calibrate_jitter(struct calibration *c, const struct points *points);
 
-/* Appends a line with `head` and the names, separated by commas, of the fits whose keeps_base_numbers and is_disturbed
- * have these values; appends nothing if there are none. */
-void calibrate_put_fallbacks(const struct calibrate_fallback *fallback, size_t count,
-                             bool keeps_base_numbers, bool disturbed, const char *head,
-                             struct text *out);
+/* Appends a line with `head` and the names, separated by commas, of the fits whose has_kept_base_numbers and
+ * is_due_to_disturbed_points have these values; appends nothing if there are none. */
+void calibrate_append_line_of_fallbacks(const struct calibrate_fallback *fallback, size_t count,
+                                        bool has_kept_base_numbers, bool disturbed,
+                                        const char *head, struct text *out);
 
 /* Appends a value with its unit and six digits: "12.3456 GFLOP/s". */
-void calibrate_put_value(struct text *out, enum unit_kind unit, double value);
+void calibrate_append_quantity_to_text(struct text *out, enum unit_kind unit, double value);
 
 /* Writes a number of a device or cluster file as a member: {"value": ..., "source": ..., "spread": ...}. spread 0:
  * there is no member "spread". */
-void calibrate_put_field(struct json_out *json, const char *name, enum unit_kind unit, double value,
-                         const char *source, double spread);
+void calibrate_write_number_as_json(struct json_out *json, const char *name, enum unit_kind unit,
+                                    double value, const char *source, double spread);
 
 #endif

@@ -12,7 +12,7 @@
 
 static const struct {
     enum unit_kind unit;
-    double least; /* the prefix is used for values from this one on */
+    double least_value; /* the prefix is used for values from this one on */
     double scale;
     const char *name;
 } prefixes[] = {
@@ -34,21 +34,21 @@ static const struct {
     {UNIT_SECONDS, 0, 1e-9, "ns"},
 };
 
-void calibrate_put_value(struct text *out, enum unit_kind unit, double value)
+void calibrate_append_quantity_to_text(struct text *out, enum unit_kind unit, double value)
 {
     for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
-        if (prefixes[i].unit == unit && value >= prefixes[i].least) {
+        if (prefixes[i].unit == unit && value >= prefixes[i].least_value) {
             text_printf(out, "%.6g %s", value / prefixes[i].scale, prefixes[i].name);
             return;
         }
     text_printf(out, "%.6g", value);
 }
 
-void calibrate_put_field(struct json_out *json, const char *name, enum unit_kind unit, double value,
-                         const char *source, double spread)
+void calibrate_write_number_as_json(struct json_out *json, const char *name, enum unit_kind unit,
+                                    double value, const char *source, double spread)
 {
     struct text text = {0};
-    calibrate_put_value(&text, unit, value);
+    calibrate_append_quantity_to_text(&text, unit, value);
     json_begin_inline_object(json, name);
     if (unit == UNIT_NONE)
         json_put_rounded(json, "value", value, 6);
@@ -119,7 +119,7 @@ double calibration_number_spread(const struct calibration *c, const struct calib
     double own = number->value > 0 ? number->standard_error / number->value : 0;
     double spread = fmax(left, own);
     if (spread < CALIBRATE_SPREAD_MIN)
-        spread = fmax(log(fmax(c->point_spread, 1)) / 2.56, CALIBRATE_SPREAD_MIN);
+        spread = fmax(log(fmax(c->points_p90_over_p10, 1)) / 2.56, CALIBRATE_SPREAD_MIN);
     return fmin(spread, CALIBRATE_SPREAD_MAX);
 }
 
@@ -128,16 +128,16 @@ static void write_number(struct device_file_writer *w, const struct calibration 
 {
     const char *leaf = strrchr(number->name, '.');
     open_objects_of_path(w, number->name, (size_t)(leaf - number->name));
-    calibrate_put_field(&w->json, leaf + 1, number->unit, number->value, number->source_text,
-                        calibration_number_spread(c, number));
+    calibrate_write_number_as_json(&w->json, leaf + 1, number->unit, number->value,
+                                   number->source_text, calibration_number_spread(c, number));
 }
 
 static void write_calibration(struct device_file_writer *w, const struct calibrate_family *family)
 {
-    const struct cost_calibration *calibration = &family->calibration;
+    const struct cost_calibrated_range *calibration = &family->calibration;
     open_objects_of_path(w, family->name, strlen(family->name));
     json_begin_inline_object(&w->json, "calibrated");
-    json_put_rounded(&w->json, "residual", calibration->residual, 6);
+    json_put_rounded(&w->json, "residual", calibration->rms_relative_error, 6);
     json_put_text(&w->json, "source", calibration->source);
     json_begin_object(&w->json, "sizes");
     for (int i = 0; i < COST_SIZE_COUNT; i++) {
@@ -214,7 +214,7 @@ static void report_number(const struct calibration *c, const struct calibrate_nu
 {
     size_t begin = out->size;
     text_printf(out, "  %-38s ", number->name);
-    calibrate_put_value(out, number->unit, number->value);
+    calibrate_append_quantity_to_text(out, number->unit, number->value);
     if (number->origin == CALIBRATE_FITTED && number->standard_error > 0 && number->value > 0) {
         text_puts(out, " +- ");
         put_percent(out, number->standard_error / number->value);
@@ -222,7 +222,7 @@ static void report_number(const struct calibration *c, const struct calibrate_nu
         while (out->size < begin + 58)
             text_putc(out, ' ');
         text_printf(out, "  %s", number->source_text);
-    } else if (number->is_at_limit_of_range) {
+    } else if (number->is_best_value_at_bound) {
         text_puts(out, " (at its bound)");
     }
     if (number->origin == CALIBRATE_FITTED) {
@@ -268,14 +268,14 @@ void calibration_print_report(const struct calibration *c, struct text *out)
         text_append(out, c->notes.data, c->notes.size);
 }
 
-void calibrate_put_fallbacks(const struct calibrate_fallback *fallback, size_t count,
-                             bool keeps_base_numbers, bool disturbed, const char *head,
-                             struct text *out)
+void calibrate_append_line_of_fallbacks(const struct calibrate_fallback *fallback, size_t count,
+                                        bool has_kept_base_numbers, bool disturbed,
+                                        const char *head, struct text *out)
 {
     const char *separator = head;
     for (size_t i = 0; i < count; i++)
-        if (fallback[i].keeps_base_numbers == keeps_base_numbers &&
-            fallback[i].is_disturbed == disturbed) {
+        if (fallback[i].has_kept_base_numbers == has_kept_base_numbers &&
+            fallback[i].is_due_to_disturbed_points == disturbed) {
             text_printf(out, "%s%s", separator, fallback[i].name);
             separator = ", ";
         }
@@ -286,21 +286,24 @@ void calibrate_put_fallbacks(const struct calibrate_fallback *fallback, size_t c
 void calibration_print_noise(const struct calibration *c, const char *base, struct text *out)
 {
     struct text disturbed = {0}, refused = {0};
-    text_printf(out, "spread     the middle point's p90 is %.2f times its p10%s\n", c->point_spread,
-                noise_shows_disturbance(c->point_spread, 0)
+    text_printf(out, "spread     the middle point's p90 is %.2f times its p10%s\n",
+                c->points_p90_over_p10,
+                noise_shows_disturbance(c->points_p90_over_p10, 0)
                     ? ": other programs took the processors meanwhile (1.2 to 1.3 is usual)"
                     : "");
-    calibrate_put_fallbacks(c->fallback, c->fallback_count, false, true,
-                            "fastest    fitted to the p10 of disturbed points: ", out);
+    calibrate_append_line_of_fallbacks(c->fallback, c->fallback_count, false, true,
+                                       "fastest    fitted to the p10 of disturbed points: ", out);
     text_printf(&disturbed, "refused    of disturbed points, and left as %s has them: ", base);
-    calibrate_put_fallbacks(c->fallback, c->fallback_count, true, true, disturbed.data, out);
+    calibrate_append_line_of_fallbacks(c->fallback, c->fallback_count, true, true, disturbed.data,
+                                       out);
     text_printf(&refused, "refused    and left as %s has them: ", base);
-    calibrate_put_fallbacks(c->fallback, c->fallback_count, true, false, refused.data, out);
-    if (c->unmeasured_count > 0)
+    calibrate_append_line_of_fallbacks(c->fallback, c->fallback_count, true, false, refused.data,
+                                       out);
+    if (c->unmeasured_family_count > 0)
         text_printf(out, "unmeasured and left as %s has them: ", base);
-    for (size_t i = 0; i < c->unmeasured_count; i++)
+    for (size_t i = 0; i < c->unmeasured_family_count; i++)
         text_printf(out, "%s%s", c->unmeasured_families[i],
-                    i + 1 < c->unmeasured_count ? ", " : "\n");
+                    i + 1 < c->unmeasured_family_count ? ", " : "\n");
     text_release(&disturbed);
     text_release(&refused);
 }

@@ -39,7 +39,7 @@ bool cluster_is_file(const char *what)
 enum status cluster_presets(const char *const **names, size_t *count, struct arena *arena,
                             struct diag *diag)
 {
-    return presets_list("clusters", names, count, arena, diag);
+    return presets_list_names("clusters", names, count, arena, diag);
 }
 
 const struct cluster_fact *cluster_find_fact(const struct cluster *cluster, const char *path)
@@ -53,8 +53,7 @@ const struct cluster_fact *cluster_find_fact(const struct cluster *cluster, cons
 /* ---- the number of nodes and GPUs in use ---- */
 
 /* Puts all GPUs into one node: nothing in an ideal cluster depends on where a GPU is. */
-static void resize_cluster_to_single_node(struct cluster *cluster, struct arena *arena,
-                                          int64_t gpus)
+static void put_all_gpus_into_one_node(struct cluster *cluster, struct arena *arena, int64_t gpus)
 {
     int64_t *zeros = arena_array(arena, (size_t)gpus, sizeof *zeros);
     cluster->nodes = 1;
@@ -63,8 +62,8 @@ static void resize_cluster_to_single_node(struct cluster *cluster, struct arena 
     cluster->nic_of_gpu = cluster->nic.count > 0 ? zeros : NULL;
 }
 
-static enum status resize_gpus(struct cluster *cluster, int64_t nodes, int64_t gpus,
-                               struct diag *diag)
+static enum status set_used_gpu_count(struct cluster *cluster, int64_t nodes, int64_t gpus,
+                                      struct diag *diag)
 {
     int64_t per_node = cluster->gpus_per_node;
     int64_t below = gpus / per_node * per_node;
@@ -86,12 +85,13 @@ static enum status resize_gpus(struct cluster *cluster, int64_t nodes, int64_t g
 
 /* Returns how many nodes of each domain a job of `nodes` nodes uses (cluster_resize()). domain: the number of nodes of
  * a whole domain. */
-static int64_t nodes_per_domain(int64_t nodes, int64_t domain)
+static int64_t used_nodes_per_domain(int64_t nodes, int64_t whole_domain_nodes)
 {
-    for (int64_t part = domain; nodes > domain && 2 * part > domain; part--)
+    for (int64_t part = whole_domain_nodes;
+         nodes > whole_domain_nodes && 2 * part > whole_domain_nodes; part--)
         if (nodes % part == 0)
             return part;
-    return domain;
+    return whole_domain_nodes;
 }
 
 enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t nodes,
@@ -109,7 +109,7 @@ enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t
                           "%lld GPUs: the number must be from 1 to %d", (long long)gpus,
                           CLUSTER_MAX_GPUS);
     if (cluster->is_ideal && nodes == 0) {
-        resize_cluster_to_single_node(cluster, arena, gpus);
+        put_all_gpus_into_one_node(cluster, arena, gpus);
         return STATUS_OK;
     }
     if (gpus == 0)
@@ -119,7 +119,7 @@ enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t
                           "%lld nodes of %lld GPUs are more than the %d GPUs there can be",
                           (long long)nodes, (long long)cluster->gpus_per_node, CLUSTER_MAX_GPUS);
     struct cluster resized = *cluster;
-    enum status status = resize_gpus(&resized, nodes, gpus, diag);
+    enum status status = set_used_gpu_count(&resized, nodes, gpus, diag);
     if (status != STATUS_OK)
         return status;
     if (resized.domain_nodes_in_file == 0)
@@ -129,7 +129,7 @@ enum status cluster_resize(struct cluster *cluster, struct arena *arena, int64_t
                           "%s has no NICs, so it cannot have more than %lld nodes; nodes is %lld",
                           cluster->name, (long long)resized.domain_nodes_in_file,
                           (long long)resized.nodes);
-    resized.domain_nodes = nodes_per_domain(resized.nodes, resized.domain_nodes_in_file);
+    resized.domain_nodes = used_nodes_per_domain(resized.nodes, resized.domain_nodes_in_file);
     *cluster = resized;
     return STATUS_OK;
 }
@@ -202,7 +202,7 @@ int64_t cluster_socket_of_gpu(const struct cluster *cluster, int64_t gpu)
 
 /* ---- printing ---- */
 
-void cluster_print(struct text *out, const struct cluster *cluster)
+void cluster_print_numbers_and_sources(struct text *out, const struct cluster *cluster)
 {
     text_printf(out, "%s: %s\n", cluster->name, cluster->summary);
     text_printf(out, "%lld nodes, %lld GPUs in use (%s), usable memory of each ",

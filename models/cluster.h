@@ -29,10 +29,10 @@ enum {
 };
 
 struct device {
-    const char *name;       /* "a100-80g" */
-    const char *cost_name;  /* its cost parameters: models/presets/devices/COST.json */
-    double peak_flop_per_s; /* dense bf16, as in the data sheet */
-    double memory_bytes;    /* nominal */
+    const char *name;            /* "a100-80g" */
+    const char *cost_name;       /* its cost parameters: models/presets/devices/COST.json */
+    double peak_bf16_flop_per_s; /* dense bf16, as in the data sheet */
+    double memory_bytes;         /* nominal */
     /* bytes of memory that the data sheet has and the driver does not report (ECC, page tables, firmware) */
     double driver_bytes;
     /* bytes of a process's CUDA context and loaded libraries, before any communicator or workspace */
@@ -60,7 +60,7 @@ struct fabric {
     enum fabric_kind kind;
     double bytes_per_s; /* nominal; SWITCH: a GPU's port; MESH: a pair's link; PCIE: 0, unused */
     /* share of bytes_per_s (PCIE: of the lanes of a GPU, pcie.h2d and d2h) that ring collectives reach, in (0, 1] */
-    double efficiency;
+    double ring_efficiency;
     /* share of bytes_per_s that an all-to-all of 4 or more GPUs reaches */
     double all_to_all_efficiency;
     double peer_bytes_per_s; /* the rate of one send/receive pair, which uses few channels */
@@ -95,10 +95,10 @@ struct pcie {
     /* the bytes/s that copies in both directions together reach; 0: each direction reaches its own rate */
     double both_ways_total_bytes_per_s;
     /* bytes/s of the link from a PCIe switch to its socket, which all devices below the switch share */
-    double uplink_bytes_per_s;
+    double pcie_switch_uplink_bytes_per_s;
     double latency_s; /* latency of a copy */
     /* number of switches per node; if GPUs are wired straight to a socket, each counts as having a switch */
-    int64_t switch_count;
+    int64_t pcie_switches_per_node;
 };
 
 struct nic {
@@ -110,7 +110,8 @@ struct nic {
     double message_latency_s; /* added per message or per step of a collective by the library */
     /* seconds to start a send/receive pair, added to latency_s and message_latency_s */
     double peer_latency_s;
-    int64_t ring_count; /* the most NICs of a node that carry rings over nodes; 0: all */
+    /* the most NICs of a node that carry rings over nodes; 0: all */
+    int64_t max_rings_between_domains;
     bool gpudirect; /* the NIC reads GPU memory over the GPU's lanes, without the host's memory */
     /* without gpudirect: bytes/s at which one GPU moves data through host memory to its NIC, or from it; 0: the rate of
      * its lanes */
@@ -127,7 +128,7 @@ struct network {
 
 struct host {
     double memory_bytes;
-    double reserved_bytes; /* operating system, file cache, daemons */
+    double os_reserved_bytes; /* operating system, file cache, daemons */
     int64_t sockets;
     /* bytes/s of one socket's memory, reads and writes together, as STREAM measures it */
     double memory_bytes_per_s;
@@ -180,10 +181,11 @@ struct cluster {
     struct network network;
     struct host host;
 
-    const int64_t *switch_of_gpu; /* [gpus_per_node] PCIe switch in 0..pcie.switch_count-1 */
+    const int64_t
+        *switch_of_gpu;        /* [gpus_per_node] PCIe switch in 0..pcie.pcie_switches_per_node-1 */
     const int64_t *nic_of_gpu; /* [gpus_per_node] NIC in 0..nic.count-1; NULL when nic.count is 0 */
     const int64_t *switch_of_nic;    /* [nic.count] PCIe switch; NULL when nic.count is 0 */
-    const int64_t *socket_of_switch; /* [pcie.switch_count] socket in 0..host.sockets-1 */
+    const int64_t *socket_of_switch; /* [pcie.pcie_switches_per_node] socket in 0..host.sockets-1 */
 
     struct cluster_facts facts;
 };
@@ -216,7 +218,7 @@ enum status cluster_parse(struct cluster *cluster, struct arena *arena, const ch
 
 /* Returns the preset from which a one-line cluster takes its nodes, by the name of its device ("h100"); NULL: there is
  * no such device. */
-const char *cluster_line_preset(const char *device);
+const char *cluster_line_preset_of_device(const char *device);
 
 /* True if a path ("nic.bandwidth"), or "nics" or "board", names an option that may follow a
  * cluster's name. */
@@ -274,6 +276,6 @@ enum status cluster_presets(const char *const **names, size_t *count, struct are
 
 /* Appends the cluster as text: every number of its file with its source and, if known, the line on
  * which it stands. */
-void cluster_print(struct text *out, const struct cluster *cluster);
+void cluster_print_numbers_and_sources(struct text *out, const struct cluster *cluster);
 
 #endif

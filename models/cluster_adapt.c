@@ -39,17 +39,17 @@ static const struct cluster_field *nominal_rate_field_of(size_t row, const struc
     return cluster->fabric.kind == FABRIC_PCIE ? cluster_field_find("pcie.bandwidth") : nominal;
 }
 
-static void scale_rates(struct cluster *cluster, struct arena *arena, const struct cluster *base,
-                        const bool *given)
+static void scale_rates_with_nominal_rates(struct cluster *cluster, struct arena *arena,
+                                           const struct cluster *base, const bool *given)
 {
     for (size_t i = 0; i < ARRAY_LEN(rates); i++) {
         const struct cluster_field *nominal = nominal_rate_field_of(i, cluster, base);
         if (nominal == NULL || is_given(given, rates[i].reached))
             continue;
         const struct cluster_field *reached = cluster_field_find(rates[i].reached);
-        double before = cluster_field_value(base, nominal);
-        double now = cluster_field_value(cluster, nominal);
-        double rate = cluster_field_value(base, reached);
+        double before = cluster_field_value_as_double(base, nominal);
+        double now = cluster_field_value_as_double(cluster, nominal);
+        double rate = cluster_field_value_as_double(base, reached);
         if (before == now || before == 0 || rate == 0 || (isinf(before) && !isinf(rate)))
             continue;
         /* the division comes first, so that rounding cannot lift a rate above the new nominal one */
@@ -96,10 +96,10 @@ static void spread_nics_evenly(struct cluster *cluster, struct arena *arena, con
                             (size_t)count, source, at);
 }
 
-void cluster_adapt(struct cluster *cluster, struct arena *arena, const struct cluster *base,
-                   const bool given[CLUSTER_FIELD_COUNT])
+void cluster_adapt_base_numbers(struct cluster *cluster, struct arena *arena,
+                                const struct cluster *base, const bool given[CLUSTER_FIELD_COUNT])
 {
-    scale_rates(cluster, arena, base, given);
+    scale_rates_with_nominal_rates(cluster, arena, base, given);
     if (cluster->nic.count != base->nic.count)
         spread_nics_evenly(cluster, arena, given);
 }

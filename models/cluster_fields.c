@@ -35,7 +35,7 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     TOP("gpus_per_node", WHOLE_NUMBER, ALWAYS, gpus_per_node, LIMITS_FROM_TO(1, CLUSTER_MAX_GPUS_PER_NODE)),
     TOP("domain_nodes",  WHOLE_NUMBER, NEVER,  domain_nodes,  LIMITS_FROM_TO(1, CLUSTER_MAX_NODES)),
 
-    SUB("device", "peak_bf16",          FLOP_PER_S,   ALWAYS, device.peak_flop_per_s,    LIMITS_POSITIVE),
+    SUB("device", "peak_bf16",          FLOP_PER_S,   ALWAYS, device.peak_bf16_flop_per_s,    LIMITS_POSITIVE),
     SUB("device", "memory",             BYTES,        ALWAYS, device.memory_bytes,       LIMITS_POSITIVE),
     SUB("device", "driver",             BYTES,        ALWAYS, device.driver_bytes,       LIMITS_FROM_ZERO),
     SUB("device", "context",            BYTES,        ALWAYS, device.cuda_context_bytes, LIMITS_FROM_ZERO),
@@ -47,7 +47,7 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
 
     SUB("fabric", "kind",                      FABRIC,       ALWAYS, fabric.kind,                            LIMITS_FROM_ZERO),
     SUB("fabric", "bandwidth",                 BYTES_PER_S,  LINKS,  fabric.bytes_per_s,                     LIMITS_POSITIVE),
-    SUB("fabric", "efficiency",                NUMBER,       ALWAYS, fabric.efficiency,                      LIMITS_FRACTION_ABOVE_ZERO),
+    SUB("fabric", "efficiency",                NUMBER,       ALWAYS, fabric.ring_efficiency,                      LIMITS_FRACTION_ABOVE_ZERO),
     SUB("fabric", "all_to_all_efficiency",     NUMBER,       ALWAYS, fabric.all_to_all_efficiency,           LIMITS_FRACTION_ABOVE_ZERO),
     SUB("fabric", "peer_bandwidth",            BYTES_PER_S,  ALWAYS, fabric.peer_bytes_per_s,                LIMITS_POSITIVE),
     SUB("fabric", "peer_ranks",                WHOLE_NUMBER, NEVER,  fabric.ranks_from_which_peer_rate_holds,    LIMITS_FROM_TO(0, 100000)),
@@ -65,9 +65,9 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("pcie", "h2d",              BYTES_PER_S,  ALWAYS, pcie.h2d_bytes_per_s,             LIMITS_POSITIVE),
     SUB("pcie", "d2h",              BYTES_PER_S,  ALWAYS, pcie.d2h_bytes_per_s,             LIMITS_POSITIVE),
     SUB("pcie", "both_ways",        BYTES_PER_S,  NEVER,  pcie.both_ways_total_bytes_per_s, LIMITS_FROM_ZERO),
-    SUB("pcie", "uplink",           BYTES_PER_S,  ALWAYS, pcie.uplink_bytes_per_s,          LIMITS_POSITIVE),
+    SUB("pcie", "uplink",           BYTES_PER_S,  ALWAYS, pcie.pcie_switch_uplink_bytes_per_s,          LIMITS_POSITIVE),
     SUB("pcie", "latency",          SECONDS,      ALWAYS, pcie.latency_s,                   LIMITS_FROM_ZERO),
-    SUB("pcie", "switches",         WHOLE_NUMBER, ALWAYS, pcie.switch_count,                LIMITS_FROM_TO(1, CLUSTER_MAX_GPUS_PER_NODE)),
+    SUB("pcie", "switches",         WHOLE_NUMBER, ALWAYS, pcie.pcie_switches_per_node,                LIMITS_FROM_TO(1, CLUSTER_MAX_GPUS_PER_NODE)),
     SUB("pcie", "switch_of_gpu",    TABLE,        ALWAYS, switch_of_gpu,                    LIMITS_FROM_ZERO),
     SUB("pcie", "socket_of_switch", TABLE,        ALWAYS, socket_of_switch,                 LIMITS_FROM_ZERO),
 
@@ -78,7 +78,7 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("nic", "latency",          SECONDS,      NICS,   nic.latency_s,               LIMITS_FROM_ZERO),
     SUB("nic", "message_latency",  SECONDS,      NICS,   nic.message_latency_s,       LIMITS_FROM_ZERO),
     SUB("nic", "peer_latency",     SECONDS,      NEVER,  nic.peer_latency_s,          LIMITS_FROM_ZERO),
-    SUB("nic", "rings",            WHOLE_NUMBER, NEVER,  nic.ring_count,              LIMITS_FROM_TO(0, CLUSTER_MAX_GPUS_PER_NODE)),
+    SUB("nic", "rings",            WHOLE_NUMBER, NEVER,  nic.max_rings_between_domains,              LIMITS_FROM_TO(0, CLUSTER_MAX_GPUS_PER_NODE)),
     SUB("nic", "gpudirect",        BOOL,         NICS,   nic.gpudirect,               LIMITS_FROM_ZERO),
     SUB("nic", "staged_bandwidth", BYTES_PER_S,  NEVER,  nic.host_staged_bytes_per_s, LIMITS_FROM_ZERO),
     SUB("nic", "of_gpu",           TABLE,        NICS,   nic_of_gpu,                  LIMITS_FROM_ZERO),
@@ -89,7 +89,7 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("network", "oversubscription", NUMBER,       NEVER, network.oversubscription,      LIMITS_FROM_ZERO),
 
     SUB("host", "memory",           BYTES,        ALWAYS,  host.memory_bytes,              LIMITS_POSITIVE),
-    SUB("host", "reserved",         BYTES,        ALWAYS,  host.reserved_bytes,            LIMITS_FROM_ZERO),
+    SUB("host", "reserved",         BYTES,        ALWAYS,  host.os_reserved_bytes,            LIMITS_FROM_ZERO),
     SUB("host", "sockets",          WHOLE_NUMBER, ALWAYS,  host.sockets,                   LIMITS_FROM_TO(1, 64)),
     SUB("host", "memory_bandwidth", BYTES_PER_S,  ALWAYS,  host.memory_bytes_per_s,        LIMITS_POSITIVE),
     SUB("host", "socket_link",      BYTES_PER_S,  SOCKETS, host.socket_link_bytes_per_s,   LIMITS_POSITIVE),
@@ -138,7 +138,8 @@ static void *member_address(struct cluster *cluster, const struct cluster_field 
     return (char *)cluster + field->offset;
 }
 
-double cluster_field_value(const struct cluster *cluster, const struct cluster_field *field)
+double cluster_field_value_as_double(const struct cluster *cluster,
+                                     const struct cluster_field *field)
 {
     const void *from = (const char *)cluster + field->offset;
     switch (field->type) {
@@ -154,10 +155,10 @@ double cluster_field_value(const struct cluster *cluster, const struct cluster_f
     }
 }
 
-void cluster_field_put(struct text *out, const struct cluster *cluster,
-                       const struct cluster_field *field)
+void cluster_field_append_to_text(struct text *out, const struct cluster *cluster,
+                                  const struct cluster_field *field)
 {
-    double value = cluster_field_value(cluster, field);
+    double value = cluster_field_value_as_double(cluster, field);
     if (isinf(value))
         text_puts(out, "infinite");
     else if (unit_of[field->type] == UNIT_NONE)
@@ -171,12 +172,12 @@ enum status cluster_field_check(const struct cluster *cluster, const struct clus
 {
     if (field->type == FIELD_TABLE || field->type == FIELD_FABRIC)
         return STATUS_OK;
-    double value = cluster_field_value(cluster, field);
+    double value = cluster_field_value_as_double(cluster, field);
     bool fits = field->is_low_limit_excluded ? value > field->low : value >= field->low;
     if (fits && value <= field->high && (isfinite(value) || cluster->is_ideal))
         return STATUS_OK;
     struct text given = {0};
-    cluster_field_put(&given, cluster, field);
+    cluster_field_append_to_text(&given, cluster, field);
     const char *relation = field->is_low_limit_excluded ? "above" : "at least";
     enum status status =
         isinf(field->high)
@@ -209,7 +210,7 @@ static void record_fact(struct cluster *cluster, struct arena *arena,
     facts->row[i] = fact;
 }
 
-static struct loc copy_loc(struct arena *arena, struct loc at)
+static struct loc copy_loc_into_arena(struct arena *arena, struct loc at)
 {
     if (at.name)
         at.name = arena_text(arena, at.name, strlen(at.name));
@@ -270,7 +271,7 @@ enum status cluster_field_set_text(struct cluster *cluster, struct arena *arena,
                 (struct cluster_fact){.path = field->path,
                                       .value_as_written = value,
                                       .source = arena_text(arena, source, strlen(source)),
-                                      .at = copy_loc(arena, at)});
+                                      .at = copy_loc_into_arena(arena, at)});
     return STATUS_OK;
 }
 
@@ -293,7 +294,7 @@ void cluster_field_set_table(struct cluster *cluster, struct arena *arena,
                                       .value_as_written = arena_text(arena, value.data, value.size),
                                       .source = arena_text(arena, source, strlen(source)),
                                       .entries_of_table_value = count,
-                                      .at = copy_loc(arena, at)});
+                                      .at = copy_loc_into_arena(arena, at)});
     text_release(&value);
 }
 
@@ -310,7 +311,7 @@ void cluster_field_set_rate(struct cluster *cluster, struct arena *arena,
                                               ? "infinite"
                                               : arena_printf(arena, "%.6g GB/s", bytes_per_s / 1e9),
                                       .source = arena_text(arena, source, strlen(source)),
-                                      .at = copy_loc(arena, at)});
+                                      .at = copy_loc_into_arena(arena, at)});
 }
 
 void cluster_field_set_origin(struct cluster *cluster, const struct cluster_field *field,
@@ -329,8 +330,8 @@ struct loc cluster_field_loc(const struct cluster *cluster, const struct cluster
     return fact ? fact->at : (struct loc){.name = cluster->name};
 }
 
-void cluster_field_put_origin(struct text *out, const struct cluster *cluster,
-                              const struct cluster_field *field, struct loc at)
+void cluster_field_append_origin_to_text(struct text *out, const struct cluster *cluster,
+                                         const struct cluster_field *field, struct loc at)
 {
     struct loc origin = cluster_field_loc(cluster, field);
     if (origin.name && origin.line > 0 && (!at.name || strcmp(origin.name, at.name) != 0))

@@ -74,11 +74,12 @@ enum status cluster_field_check(const struct cluster *cluster, const struct clus
                                 struct loc at, struct diag *diag);
 
 /* Returns the value of a field that is not a table, as a number. */
-double cluster_field_value(const struct cluster *cluster, const struct cluster_field *field);
+double cluster_field_value_as_double(const struct cluster *cluster,
+                                     const struct cluster_field *field);
 
 /* Appends the value of a field that is not a table, as text with its unit. */
-void cluster_field_put(struct text *out, const struct cluster *cluster,
-                       const struct cluster_field *field);
+void cluster_field_append_to_text(struct text *out, const struct cluster *cluster,
+                                  const struct cluster_field *field);
 
 /* Returns the file and line from which the cluster got a field; if they are unknown, a place with only the cluster's
  * name. */
@@ -87,16 +88,16 @@ struct loc cluster_field_loc(const struct cluster *cluster, const struct cluster
 /* Appends " (FILE:LINE)", the place from which the cluster got the field. Appends nothing if `at` is in the same
  * file, or if the place is unknown. It is for messages at one field that also name another: the other one may come
  * from the file of a base. */
-void cluster_field_put_origin(struct text *out, const struct cluster *cluster,
-                              const struct cluster_field *field, struct loc at);
+void cluster_field_append_origin_to_text(struct text *out, const struct cluster *cluster,
+                                         const struct cluster_field *field, struct loc at);
 
 /* Adapts the numbers that a cluster took over from *base to those in which it differs: the
  * bandwidth that software reaches is scaled with the nominal one (but not in a fabric of another
  * kind), and if the number of NICs differs, NICs are spread evenly over the GPUs. given[i] is true
  * if the file or its board (or the one-line form) sets field i; such a field does not change. The
  * source of an adapted number names the change. */
-void cluster_adapt(struct cluster *cluster, struct arena *arena, const struct cluster *base,
-                   const bool given[CLUSTER_FIELD_COUNT]);
+void cluster_adapt_base_numbers(struct cluster *cluster, struct arena *arena,
+                                const struct cluster *base, const bool given[CLUSTER_FIELD_COUNT]);
 
 /* Sets device.usable_bytes and gpus, which follow from other members; without NICs, sets their tables to NULL. */
 void cluster_set_derived_members(struct cluster *cluster);

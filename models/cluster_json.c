@@ -1,5 +1,5 @@
 /* Reads cluster files. The numbers of a file's base are read first; those of its board replace them (read_board()), and
- * the file's own numbers replace both. cluster_adapt() then adapts what is still the base's. */
+ * the file's own numbers replace both. cluster_adapt_base_numbers() then adapts what is still the base's. */
 #include "models/cluster_json.h"
 
 #include "base/c_locale.h"
@@ -50,7 +50,7 @@ static enum status check_keys(struct json_node object, const char *section, cons
     for (size_t i = 0; !section && i < ARRAY_LEN(sections); i++)
         known[count++] = sections[i];
     for (size_t i = 0; section && i < ARRAY_LEN(unused); i++) {
-        struct json_node node = json_find(object, unused[i].key);
+        struct json_node node = json_find_member(object, unused[i].key);
         if (strcmp(section, unused[i].section) == 0 && node.value != NULL)
             return json_error(node, diag, "%s.%s changes no prediction: leave it out", section,
                               unused[i].key);
@@ -66,7 +66,7 @@ static enum status read_text(const char **out, struct arena *arena, struct json_
     if (status != STATUS_OK)
         return status;
     if (!text[0])
-        return json_error(json_find(object, key), diag, "must not be empty");
+        return json_error(json_find_member(object, key), diag, "must not be empty");
     *out = arena_text(arena, text, strlen(text));
     return STATUS_OK;
 }
@@ -83,7 +83,7 @@ static enum status read_table(struct cluster *cluster, struct arena *arena,
     int64_t *entries = arena_array(arena, count, sizeof *entries);
     for (size_t i = 0; i < count; i++) {
         enum status status =
-            json_as_i64(json_element(value, i), 0, CLUSTER_MAX_GPUS_PER_NODE, &entries[i], diag);
+            json_as_i64(json_element_at(value, i), 0, CLUSTER_MAX_GPUS_PER_NODE, &entries[i], diag);
         if (status != STATUS_OK)
             return status;
     }
@@ -141,14 +141,14 @@ static enum status read_field(struct cluster *cluster, struct arena *arena,
     struct json_node value = node;
     enum status status = STATUS_OK;
     if (json_is_object(node)) {
-        value = json_find(node, "value");
+        value = json_find_member(node, "value");
         status = json_reject_unknown_keys(node, known, ARRAY_LEN(known), diag);
-        if (status == STATUS_OK && json_find(node, "source").value)
+        if (status == STATUS_OK && json_find_member(node, "source").value)
             status = read_text(&source, arena, node, "source", diag);
-        if (status == STATUS_OK && json_find(node, "spread").value)
+        if (status == STATUS_OK && json_find_member(node, "spread").value)
             status = json_get_double(node, "spread", 0, 10, &spread, diag);
         if (status == STATUS_OK)
-            status = number_origin_read(node, &how, diag);
+            status = number_origin_read_json(node, &how, diag);
     }
     if (status != STATUS_OK)
         return status;
@@ -195,17 +195,17 @@ static enum status read_section(struct cluster *cluster, struct arena *arena,
         const struct cluster_field *field = &cluster_fields[i];
         if (!is_in_section(field, section))
             continue;
-        struct json_node node = json_find(object, field->key);
+        struct json_node node = json_find_member(object, field->key);
         if (node.value == NULL)
             continue;
         given[i] = true;
         status = read_field(cluster, arena, field, node, diag);
     }
-    if (status == STATUS_OK && device && json_find(object, "name").value)
+    if (status == STATUS_OK && device && json_find_member(object, "name").value)
         status = read_text(&cluster->device.name, arena, object, "name", diag);
-    if (status == STATUS_OK && device && json_find(object, "cost").value)
+    if (status == STATUS_OK && device && json_find_member(object, "cost").value)
         status = read_text(&cluster->device.cost_name, arena, object, "cost", diag);
-    if (status == STATUS_OK && device && json_find(object, "cost").value &&
+    if (status == STATUS_OK && device && json_find_member(object, "cost").value &&
         cluster_name_ends_in_json(cluster->device.cost_name))
         cluster->device.cost_name = path_in_same_folder(arena, object, cluster->device.cost_name);
     return status;
@@ -216,7 +216,7 @@ static enum status read_section(struct cluster *cluster, struct arena *arena,
 static enum status read_base(struct cluster *cluster, struct arena *arena, struct json_node root,
                              int depth, cluster_line_reader *read_line, struct diag *diag)
 {
-    struct json_node node = json_find(root, "base");
+    struct json_node node = json_find_member(root, "base");
     const char *base, *path = NULL;
     enum status status = json_as_string(node, &base, diag);
     if (status != STATUS_OK)
@@ -238,7 +238,7 @@ static enum status read_base(struct cluster *cluster, struct arena *arena, struc
     if (status != STATUS_OK)
         return status;
     struct text text = {0};
-    status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
+    status = text_read_with_byte_limit(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
     if (status == STATUS_OK)
         status = read_document(cluster, arena, path, text.data ? text.data : "", text.size,
                                depth + 1, read_line, diag);
@@ -252,7 +252,7 @@ static enum status read_numbers(struct cluster *cluster, struct arena *arena, st
 {
     enum status status = read_section(cluster, arena, root, NULL, given, diag);
     for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(sections); i++) {
-        struct json_node object = json_find(root, sections[i]);
+        struct json_node object = json_find_member(root, sections[i]);
         if (!object.value)
             continue;
         status = json_get_object(root, sections[i], &object, diag);
@@ -267,7 +267,7 @@ static enum status read_numbers(struct cluster *cluster, struct arena *arena, st
 static enum status read_board(struct cluster *cluster, struct arena *arena, struct json_node root,
                               bool given[CLUSTER_FIELD_COUNT], struct diag *diag)
 {
-    struct json_node node = json_find(root, "board");
+    struct json_node node = json_find_member(root, "board");
     struct json json = {0};
     struct text text = {0};
     const char *name, *path = NULL;
@@ -275,7 +275,7 @@ static enum status read_board(struct cluster *cluster, struct arena *arena, stru
     if (status == STATUS_OK)
         status = presets_find_path("boards", "board", name, json_loc(node), &path, arena, diag);
     if (status == STATUS_OK)
-        status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
+        status = text_read_with_byte_limit(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
     if (status == STATUS_OK)
         status = json_parse(&json, path, text.data ? text.data : "", text.size, diag);
     if (status == STATUS_OK)
@@ -291,29 +291,29 @@ static enum status read_root(struct cluster *cluster, struct arena *arena, struc
     if (!json_is_object(root))
         return json_error(root, diag, "expected an object that describes a cluster");
     enum status status = STATUS_OK;
-    bool has_base = json_find(root, "base").value != NULL, given[CLUSTER_FIELD_COUNT] = {0};
+    bool has_base = json_find_member(root, "base").value != NULL, given[CLUSTER_FIELD_COUNT] = {0};
     if (has_base)
         status = read_base(cluster, arena, root, depth, read_line, diag);
     const struct cluster base = *cluster;
-    if (status == STATUS_OK && json_find(root, "ideal").value) {
+    if (status == STATUS_OK && json_find_member(root, "ideal").value) {
         bool base_ideal = cluster->is_ideal;
         status = json_get_bool(root, "ideal", &cluster->is_ideal, diag);
         if (status == STATUS_OK && base_ideal && !cluster->is_ideal)
-            status = json_error(json_find(root, "ideal"), diag,
+            status = json_error(json_find_member(root, "ideal"), diag,
                                 "the base is ideal: its infinite numbers cannot be taken back");
     }
     if (status == STATUS_OK)
         status = read_text(&cluster->name, arena, root, "name", diag);
-    if (status == STATUS_OK && has_base && !json_find(root, "summary").value)
+    if (status == STATUS_OK && has_base && !json_find_member(root, "summary").value)
         cluster->summary = arena_printf(arena, "%s with other numbers", base.name);
     else if (status == STATUS_OK)
         status = read_text(&cluster->summary, arena, root, "summary", diag);
-    if (status == STATUS_OK && json_find(root, "board").value)
+    if (status == STATUS_OK && json_find_member(root, "board").value)
         status = read_board(cluster, arena, root, given, diag);
     if (status == STATUS_OK)
         status = read_numbers(cluster, arena, root, given, diag);
     if (status == STATUS_OK && has_base)
-        cluster_adapt(cluster, arena, &base, given);
+        cluster_adapt_base_numbers(cluster, arena, &base, given);
     return status;
 }
 
@@ -353,7 +353,7 @@ static enum status check_lengths(const struct cluster *cluster, struct diag *dia
         int64_t length;
     } tables[] = {
         {"pcie.switch_of_gpu", "gpus_per_node", cluster->gpus_per_node},
-        {"pcie.socket_of_switch", "pcie.switches", cluster->pcie.switch_count},
+        {"pcie.socket_of_switch", "pcie.switches", cluster->pcie.pcie_switches_per_node},
         {"nic.of_gpu", "gpus_per_node", cluster->gpus_per_node},
         {"nic.switch_of_nic", "nic.count", cluster->nic.count},
     };
@@ -365,7 +365,8 @@ static enum status check_lengths(const struct cluster *cluster, struct diag *dia
         if ((int64_t)fact->entries_of_table_value == tables[i].length)
             continue;
         struct text origin = {0};
-        cluster_field_put_origin(&origin, cluster, cluster_field_find(tables[i].of), fact->at);
+        cluster_field_append_origin_to_text(&origin, cluster, cluster_field_find(tables[i].of),
+                                            fact->at);
         diag_error(diag, fact->at, STATUS_BAD_INPUT, "%s has %zu entries, but %s is %lld%s",
                    tables[i].path, fact->entries_of_table_value, tables[i].of,
                    (long long)tables[i].length, origin.data ? origin.data : "");
@@ -395,7 +396,7 @@ enum status cluster_read_json_file(struct cluster *cluster, struct arena *arena,
                                    cluster_line_reader *read_line, struct diag *diag)
 {
     struct text text = {0};
-    enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
+    enum status status = text_read_with_byte_limit(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
     if (status == STATUS_OK)
         status = cluster_read_json(cluster, arena, arena_text(arena, path, strlen(path)),
                                    text.data ? text.data : "", text.size, read_line, diag);

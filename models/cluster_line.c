@@ -14,7 +14,7 @@ static const struct {
     const char *device;
     const char *preset; /* the preset from which the cluster takes its nodes */
     /* with board=mesh: the preset of a board without a switch; NULL: none is known */
-    const char *mesh;
+    const char *mesh_board_preset;
 } bases[] = {
     {"a100-40g", "dgx-a100-40g", NULL},
     {"a100-80g", "dgx-a100", "hgx4-a100"},
@@ -27,7 +27,7 @@ static const struct {
     {"gb300", "gb300", NULL},
 };
 
-const char *cluster_line_preset(const char *device)
+const char *cluster_line_preset_of_device(const char *device)
 {
     for (size_t i = 0; i < ARRAY_LEN(bases); i++)
         if (strcmp(bases[i].device, device) == 0)
@@ -62,7 +62,7 @@ static const char *read_word(struct cluster_line *line, const char *stops, size_
     return from;
 }
 
-static bool skip_char(struct cluster_line *line, char c)
+static bool skip_char_if_next(struct cluster_line *line, char c)
 {
     if (line->cursor.at == line->cursor.end || *line->cursor.at != c)
         return false;
@@ -76,7 +76,7 @@ static enum status read_count(struct cluster_line *line, const char *what, int64
     struct loc at = cursor_loc(&line->cursor);
     size_t size;
     const char *word = read_word(line, "x:", &size);
-    if (!parse_i64(word, size, count) || !skip_char(line, 'x'))
+    if (!parse_i64(word, size, count) || !skip_char_if_next(line, 'x'))
         return diag_error(line->diag, at, STATUS_BAD_INPUT, "%s", form);
     if (*count < 1 || *count > limit)
         return diag_error(line->diag, at, STATUS_BAD_INPUT,
@@ -91,15 +91,15 @@ static enum status report_unknown_device(struct cluster_line *line, const char *
                                          const char *const *presets, size_t preset_count,
                                          struct loc at)
 {
-    const char *devices[ARRAY_LEN(bases)];
+    const char *device_names[ARRAY_LEN(bases)];
     struct text begin = {0}, all = {0};
     for (size_t i = 0; i < ARRAY_LEN(bases); i++) {
-        devices[i] = bases[i].device;
-        text_printf(&all, "%s%s", i > 0 ? ", " : "", devices[i]);
-        if (name[0] && strncmp(devices[i], name, strlen(name)) == 0)
-            text_printf(&begin, "%s%s", begin.size > 0 ? ", " : "", devices[i]);
+        device_names[i] = bases[i].device;
+        text_printf(&all, "%s%s", i > 0 ? ", " : "", device_names[i]);
+        if (name[0] && strncmp(device_names[i], name, strlen(name)) == 0)
+            text_printf(&begin, "%s%s", begin.size > 0 ? ", " : "", device_names[i]);
     }
-    const char *near = diag_nearest(name, devices, ARRAY_LEN(devices));
+    const char *near = diag_nearest(name, device_names, ARRAY_LEN(device_names));
     if (!near)
         near = diag_nearest(name, presets, preset_count);
     enum status status;
@@ -119,7 +119,7 @@ static const char *mesh_preset_of_device(const char *device)
 {
     for (size_t i = 0; i < ARRAY_LEN(bases); i++)
         if (strcmp(bases[i].device, device) == 0)
-            return bases[i].mesh;
+            return bases[i].mesh_board_preset;
     return NULL;
 }
 
@@ -140,7 +140,7 @@ enum status cluster_load_named(struct cluster *cluster, struct arena *arena, con
     *cluster = (struct cluster){0};
     if (cluster_is_file(name))
         return cluster_read_json_file(cluster, arena, name, cluster_parse_line, diag);
-    const char *path, *preset = cluster_line_preset(name);
+    const char *path, *preset = cluster_line_preset_of_device(name);
     if (preset != NULL && strcmp(preset, name) != 0)
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "'%s' is a device, no cluster; did you mean '%s', or NODESxGPUSxDEVICE "
@@ -159,7 +159,7 @@ static enum status read_base(struct cluster_line *line)
     size_t size;
     const char *word = read_word(line, ":", &size);
     const char *name = arena_text(line->arena, word, size);
-    const char *preset = cluster_line_preset(name);
+    const char *preset = cluster_line_preset_of_device(name);
     if (asks_for_mesh_board(line)) {
         preset = mesh_preset_of_device(name);
         if (preset == NULL)
@@ -231,8 +231,9 @@ static void keep_first_gpus(struct cluster_line *line, int64_t gpus)
     set_whole_number(line, "gpus_per_node", gpus);
 }
 
-/* Sets the number of NICs of a node from "nics=N"; cluster_adapt() later spreads them over the GPUs. */
-static enum status set_nics(struct cluster_line *line, const char *word, size_t size, struct loc at)
+/* Sets the number of NICs of a node from "nics=N"; cluster_adapt_base_numbers() later spreads them over the GPUs. */
+static enum status set_nic_count(struct cluster_line *line, const char *word, size_t size,
+                                 struct loc at)
 {
     const struct cluster *c = line->cluster;
     int64_t count, gpus = c->gpus_per_node;
@@ -332,7 +333,7 @@ static enum status read_option(struct cluster_line *line)
         return report_unknown_option(line, name, at);
     if (refuse_rates_that_change_no_time(line, name, at) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    if (!skip_char(line, '='))
+    if (!skip_char_if_next(line, '='))
         return diag_error(line->diag, cursor_loc(&line->cursor), STATUS_BAD_INPUT,
                           "expected %s=VALUE", name);
     bool *set = nics    ? &line->nics_set
@@ -345,7 +346,7 @@ static enum status read_option(struct cluster_line *line)
     word = read_word(line, ",", &size);
     if (board)
         return check_board_value(line, word, size, at);
-    return nics ? set_nics(line, word, size, at)
+    return nics ? set_nic_count(line, word, size, at)
                 : cluster_field_set_text(line->cluster, line->arena, field, word, size, from_line,
                                          at, line->diag);
 }
@@ -387,7 +388,7 @@ static enum status read_name(struct cluster_line *line)
                               line->diag);
 }
 
-static enum status parse(struct cluster_line *line)
+static enum status read_cluster_line(struct cluster_line *line)
 {
     bool named = !starts_with_digit(line->cursor.at) && strchr(line->cursor.at, ':') != NULL;
     line->begins_with_shape = !named;
@@ -400,7 +401,7 @@ static enum status parse(struct cluster_line *line)
         status = read_option(line);
     }
     if (status == STATUS_OK)
-        cluster_adapt(line->cluster, line->arena, &base, line->field_is_set);
+        cluster_adapt_base_numbers(line->cluster, line->arena, &base, line->field_is_set);
     return status;
 }
 
@@ -415,7 +416,7 @@ enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, con
                                 .diag = diag};
     if (strlen(name) != size || strpbrk(name, "\r\n"))
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT, "%s", form);
-    enum status status = parse(&line);
+    enum status status = read_cluster_line(&line);
     if (status != STATUS_OK)
         return status;
     bool cut = starts_with_digit(name);

@@ -28,28 +28,28 @@ enum cost_family { COST_DEVICE, COST_MATMUL, COST_MEMORY, COST_HOST, COST_CPU, C
 
 /* The clock at which tensor cores run. SUSTAINED: the clock that the power limit allows during a step. BURST: the
  * highest clock, which runs of less than about a second have. */
-enum cost_clock { COST_SUSTAINED, COST_BURST };
+enum cost_clock_kind { COST_SUSTAINED, COST_BURST };
 
 /* The sizes of work. A time is extrapolated if one of them lies outside the calibrated range. */
 enum cost_size {
     COST_SIZE_M, /* m, n and k of a product */
     COST_SIZE_N,
     COST_SIZE_K,
-    COST_SIZE_Q,       /* queries of attention */
-    COST_SIZE_KV,      /* keys of attention */
-    COST_SIZE_Q_HEADS, /* queries times heads */
-    COST_SIZE_DIM,     /* width of a head of q and k */
-    COST_SIZE_BYTES,   /* bytes that memory-bound work and work on the host moves */
+    COST_SIZE_Q,             /* queries of attention */
+    COST_SIZE_KV,            /* keys of attention */
+    COST_SIZE_Q_TIMES_HEADS, /* queries times heads */
+    COST_SIZE_DIM,           /* width of a head of q and k */
+    COST_SIZE_BYTES,         /* bytes that memory-bound work and work on the host moves */
     COST_SIZE_COUNT
 };
 
 /* The range of sizes in which a family of numbers was calibrated. */
-struct cost_calibration {
+struct cost_calibrated_range {
     bool is_calibrated;                    /* false: numbers are estimates; always extrapolated */
     double smallest_size[COST_SIZE_COUNT]; /* 0, 0: this size does not matter */
     double largest_size[COST_SIZE_COUNT];
     /* root mean square of the relative errors over the points; an estimate if `is_calibrated` is false */
-    double residual;
+    double rms_relative_error;
     const char *source; /* the points, or why there are none */
 };
 
@@ -68,7 +68,7 @@ struct cost_attention {
     /* if heads of V have another width than those of Q and K: the share of flop_per_s that the kernels reach; 0: all of
      * it */
     double unequal_dims_rate_share;
-    struct cost_calibration calibration;
+    struct cost_calibrated_range calibration;
 };
 
 /* One number of a device and its source, for `longhaul list`. */
@@ -106,7 +106,7 @@ struct cost_elementwise_chain {
     /* two parts of bytes_per_element: what kernels that gather rows move, and what kernels that scatter rows move */
     double gathered_bytes, scattered_bytes;
     /* for unpermute: the chain that applies instead if copies have no weights; NULL: it is then one kernel */
-    const struct cost_elementwise_chain *unweighted_chain;
+    const struct cost_elementwise_chain *chain_without_copy_weights;
 };
 
 /* The measured time of a matrix product or of attention. */
@@ -134,7 +134,7 @@ struct device_cost {
 #define COST_MEMBER(family, field, unit, low, high, meaning) double family##_##field;
 #include "models/cost_params.def"
 #undef COST_MEMBER
-    struct cost_calibration calibration[COST_FAMILY_COUNT];
+    struct cost_calibrated_range calibration[COST_FAMILY_COUNT];
     struct cost_attention attention[ATTENTION_IMPL_COUNT][ATTENTION_PASS_COUNT];
     /* [implementations] bytes that a merge moves for each element of a tile's output */
     double merge_bytes_per_element[ATTENTION_IMPL_COUNT];
@@ -247,9 +247,9 @@ double cost_ideal_s(double peak_flop_per_s, const struct work *work);
 
 /* Returns the calibration of the formula that gives the time of this work; NULL if none does, as
  * for communication, copies and kinds of STREAM_SYNC. */
-const struct cost_calibration *cost_calibration_of(const struct device_cost *cost,
-                                                   enum attention_impl impl,
-                                                   const struct work *work);
+const struct cost_calibrated_range *cost_calibration_of_work(const struct device_cost *cost,
+                                                             enum attention_impl impl,
+                                                             const struct work *work);
 
 /* True if the time of the work is extrapolated: one of its sizes lies outside the calibrated range,
  * or the numbers of its family are estimates (is_calibrated is false). Then a clause that says why
@@ -265,6 +265,6 @@ double cost_memory_traffic_bytes(const struct device_cost *cost, enum attention_
                                  const struct work *work);
 
 /* Appends the device as text: every number with its source, one per line. */
-void cost_print(struct text *out, const struct device_cost *cost);
+void cost_print_numbers_and_sources(struct text *out, const struct device_cost *cost);
 
 #endif

@@ -22,7 +22,7 @@ static double clamp(double value, double low, double high)
 }
 
 /* Returns the sum over t in 0..n-1 of first + t * step, each term clamped to [0, top]. */
-static double clamped_sum(double first, double step, double n, double top)
+static double sum_of_clamped_terms(double first, double step, double n, double top)
 {
     /* the first term that is not negative */
     double from = clamp(ceil(-first / step), 0, n);
@@ -88,7 +88,7 @@ static void subtract_hidden_columns(struct attention_blocks *blocks,
     double tile = attention->tile_rows, step = attention->step_columns;
     /* the number of columns that the window hides from block 0, rounded down to a multiple of the step */
     double hidden = floor((band->offset - band->window + 1) / step) * step;
-    blocks->block_columns_total -= clamped_sum(hidden, tile, count, all);
+    blocks->block_columns_total -= sum_of_clamped_terms(hidden, tile, count, all);
     blocks->fewest_columns -= clamp(hidden, 0, all);
     blocks->most_columns = fmin(blocks->most_columns, ceil((band->window + tile) / step) * step);
 }
@@ -112,7 +112,7 @@ static struct attention_blocks blocks_of_piece(const struct cost_attention *atte
     double first_end = ceil((band.offset + fmin(tile, band.rows)) / step) * step;
     double last_end = ceil((band.offset + band.rows) / step) * step;
     struct attention_blocks blocks = {.block_columns_total =
-                                          clamped_sum(first_end, tile, count - 1, all) +
+                                          sum_of_clamped_terms(first_end, tile, count - 1, all) +
                                           clamp(last_end, 0, all),
                                       .most_columns = clamp(last_end, 0, all),
                                       .fewest_columns = clamp(first_end, 0, all)};
@@ -246,18 +246,18 @@ static double flop_per_s_of_unequal_heads(const struct cost_attention *attention
 }
 
 /* The facts about one attention op that are known before it is timed. */
-struct timed_attention_op {
+struct attention_op_facts {
     const struct cost_attention *attention;
     struct attention_blocks blocks;
     double heads, column_s; /* column_s: seconds of one column of one block at the highest clock */
     double other_kernels_s; /* seconds of the kernels before and after a backward */
 };
 
-static struct timed_attention_op attention_op_without_blocks(const struct device_cost *cost,
-                                                             enum attention_impl impl,
-                                                             const struct work *work)
+static struct attention_op_facts attention_op_facts_without_blocks(const struct device_cost *cost,
+                                                                   enum attention_impl impl,
+                                                                   const struct work *work)
 {
-    struct timed_attention_op op = {.heads = (double)work->attention.heads};
+    struct attention_op_facts op = {.heads = (double)work->attention.heads};
     size_t i;
     bool found = cost_attention_find(cost, impl, work, &op.attention, &i);
     assert(found); /* cost_check_attention() has found the parameters */
@@ -272,16 +272,17 @@ static struct timed_attention_op attention_op_without_blocks(const struct device
     if (work->kind == WORK_ATTENTION_BACKWARD) {
         double kernels = work->attention.kv_heads < work->attention.heads ? 4 : 3;
         op.other_kernels_s = kernels * cost->device_kernel_start_s +
-                             cost_memory_stream_s(cost, cost->memory_stream_fraction,
-                                                  cost_memory_around_attention_bytes(work));
+                             cost_memory_s_for_bytes(cost, cost->memory_stream_fraction,
+                                                     cost_memory_around_attention_bytes(work));
     }
     return op;
 }
 
-static struct timed_attention_op attention_op_of(const struct device_cost *cost,
-                                                 enum attention_impl impl, const struct work *work)
+static struct attention_op_facts attention_op_facts_of(const struct device_cost *cost,
+                                                       enum attention_impl impl,
+                                                       const struct work *work)
 {
-    struct timed_attention_op op = attention_op_without_blocks(cost, impl, work);
+    struct attention_op_facts op = attention_op_facts_without_blocks(cost, impl, work);
     op.blocks = blocks_of_work(op.attention, work);
     return op;
 }
@@ -290,7 +291,7 @@ static struct timed_attention_op attention_op_of(const struct device_cost *cost,
  * blocks were spread evenly over the multiprocessors. */
 static struct cost_tensor_work tensor_work_of(const struct device_cost *cost,
                                               enum attention_impl impl,
-                                              const struct timed_attention_op *op)
+                                              const struct attention_op_facts *op)
 {
     return (struct cost_tensor_work){
         op->blocks.block_columns_total * op->heads * op->column_s / cost->device_sm_count,
@@ -301,26 +302,26 @@ struct cost_tensor_work cost_attention_tensor_work(const struct device_cost *cos
                                                    enum attention_impl impl,
                                                    const struct work *work)
 {
-    struct timed_attention_op op = attention_op_of(cost, impl, work);
+    struct attention_op_facts op = attention_op_facts_of(cost, impl, work);
     return tensor_work_of(cost, impl, &op);
 }
 
 static double attention_op_s(const struct device_cost *cost, enum attention_impl impl,
-                             const struct work *work, const struct timed_attention_op *op,
-                             enum cost_clock clock)
+                             const struct work *work, const struct attention_op_facts *op,
+                             enum cost_clock_kind clock)
 {
     const struct cost_tensor_work busy = tensor_work_of(cost, impl, op);
     double blocks = attention_blocks_s(cost, op->attention, op->blocks, op->heads, op->column_s);
     double memory =
-        cost_memory_stream_s(cost, cost->memory_stream_fraction, work_memory_bytes(work));
+        cost_memory_s_for_bytes(cost, cost->memory_stream_fraction, work_memory_bytes(work));
     double burst_s = busy.other_kernels_s + fmax(fmax(blocks, busy.seconds), memory);
     return clock == COST_BURST ? burst_s : cost_sustained_s(cost, &busy, burst_s);
 }
 
 double cost_attention_s(const struct device_cost *cost, enum attention_impl impl,
-                        const struct work *work, enum cost_clock clock)
+                        const struct work *work, enum cost_clock_kind clock)
 {
-    struct timed_attention_op op = attention_op_of(cost, impl, work);
+    struct attention_op_facts op = attention_op_facts_of(cost, impl, work);
     return attention_op_s(cost, impl, work, &op, clock);
 }
 
@@ -328,7 +329,7 @@ double cost_attention_pieces_s(const struct device_cost *cost, enum attention_im
                                const struct work *work, const struct attention_piece *piece,
                                size_t count)
 {
-    struct timed_attention_op op = attention_op_without_blocks(cost, impl, work);
+    struct attention_op_facts op = attention_op_facts_without_blocks(cost, impl, work);
     op.blocks = blocks_of_pieces(op.attention, (enum work_kind)work->kind, piece, count);
     return attention_op_s(cost, impl, work, &op, COST_SUSTAINED);
 }

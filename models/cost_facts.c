@@ -29,7 +29,7 @@ const char *const cost_pass_names[ATTENTION_PASS_COUNT] = {
     [ATTENTION_BACKWARD_PASS] = "backward",
 };
 
-void cost_fact_set(struct device_cost *cost, struct arena *arena, const struct cost_fact *fact)
+void cost_record_fact(struct device_cost *cost, struct arena *arena, const struct cost_fact *fact)
 {
     struct cost_facts *facts = &cost->facts;
     for (size_t i = 0; i < facts->count; i++) {
@@ -49,14 +49,14 @@ void cost_fact_set(struct device_cost *cost, struct arena *arena, const struct c
     facts->row[facts->count++] = *fact;
 }
 
-static void print_calibration(struct text *out, const char *family,
-                              const struct cost_calibration *calibration)
+static void print_calibration_of_family(struct text *out, const char *family,
+                                        const struct cost_calibrated_range *calibration)
 {
     if (!calibration->source)
         return;
     text_printf(out, "%s: %s within %.3g %%: %s", family,
                 calibration->is_calibrated ? "calibrated" : "estimated",
-                100 * calibration->residual, calibration->source);
+                100 * calibration->rms_relative_error, calibration->source);
     const char *separator = "; sizes ";
     for (int i = 0; i < COST_SIZE_COUNT; i++) {
         if (calibration->largest_size[i] == 0)
@@ -68,7 +68,7 @@ static void print_calibration(struct text *out, const char *family,
     text_putc(out, '\n');
 }
 
-void cost_print(struct text *out, const struct device_cost *cost)
+void cost_print_numbers_and_sources(struct text *out, const struct device_cost *cost)
 {
     text_printf(out, "device %s%s\n", cost->name, cost->is_ideal ? " (ideal)" : "");
     if (cost->note)
@@ -91,7 +91,7 @@ void cost_print(struct text *out, const struct device_cost *cost)
         text_printf(out, "points = %zu  (matrix products and attention of measured shapes)  %s\n",
                     cost->points.count, cost->points.source);
     for (int i = 0; i < COST_FAMILY_COUNT; i++)
-        print_calibration(out, cost_family_names[i], &cost->calibration[i]);
+        print_calibration_of_family(out, cost_family_names[i], &cost->calibration[i]);
     struct text name = {0};
     for (int impl = 0; impl < ATTENTION_IMPL_COUNT; impl++) {
         for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++) {
@@ -100,7 +100,7 @@ void cost_print(struct text *out, const struct device_cost *cost)
             name.size = 0;
             text_printf(&name, "attention.%s.%s", attention_impl_name((enum attention_impl)impl),
                         cost_pass_names[pass]);
-            print_calibration(out, name.data, &cost->attention[impl][pass].calibration);
+            print_calibration_of_family(out, name.data, &cost->attention[impl][pass].calibration);
         }
     }
     text_release(&name);

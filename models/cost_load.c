@@ -18,7 +18,7 @@ static enum status read_kind_bandwidth_shares(struct cost_reader reader, struct 
         .meaning = "share of the memory bandwidth that this kind reaches"};
     for (size_t i = 0; i < json_member_count(kinds); i++) {
         const char *key;
-        struct json_node node = json_member(kinds, i, &key);
+        struct json_node node = json_member_at(kinds, i, &key);
         enum work_kind kind;
         if (!work_kind_find(key, strlen(key), &kind) || cost_memory_class_name(kind) == NULL)
             return json_error(node, reader.diag, "'%s' is no kind of work that memory limits", key);
@@ -43,7 +43,7 @@ static enum status read_family(struct cost_reader reader, struct json_node objec
     if (family == COST_MEMORY)
         known[count++] = "kinds";
     for (size_t i = 0; i < cost_param_count; i++) {
-        if (cost_params[i].family_of_param != family)
+        if (cost_params[i].cost_family_of_param != family)
             continue;
         assert(count < KEYS_MAX);
         known[count++] = cost_params[i].field;
@@ -52,32 +52,32 @@ static enum status read_family(struct cost_reader reader, struct json_node objec
     for (size_t i = 0; status == STATUS_OK && i < cost_param_count; i++) {
         const struct cost_param *param = &cost_params[i];
         struct json_node node = {0};
-        if (param->family_of_param == family)
-            node = json_find(object, param->field);
+        if (param->cost_family_of_param == family)
+            node = json_find_member(object, param->field);
         if (!node.value)
             continue;
         const char *name = arena_printf(reader.arena, "%s.%s", param->family, param->field);
         double *value = (double *)((char *)reader.cost + param->offset);
         status = cost_read_number(reader, node, name, param, value);
     }
-    if (status == STATUS_OK && family == COST_MEMORY && json_find(object, "kinds").value) {
+    if (status == STATUS_OK && family == COST_MEMORY && json_find_member(object, "kinds").value) {
         status = json_get_object(object, "kinds", &kinds, reader.diag);
         if (status == STATUS_OK)
             status = read_kind_bandwidth_shares(reader, kinds);
     }
     if (status == STATUS_OK)
-        status = cost_read_calibration(reader, object, &reader.cost->calibration[family]);
+        status = cost_read_calibrated_range(reader, object, &reader.cost->calibration[family]);
     return status;
 }
 
 static enum status read_base(struct cost_reader reader, struct json_node root)
 {
-    struct json_node node = json_find(root, "base");
+    struct json_node node = json_find_member(root, "base");
     const char *base, *path;
     enum status status = json_as_string(node, &base, reader.diag);
     if (status != STATUS_OK)
         return status;
-    if (reader.files_derived_from_this >= BASE_DEPTH_MAX)
+    if (reader.derived_file_count >= BASE_DEPTH_MAX)
         return json_error(node, reader.diag,
                           "bases nest more than %d deep; does '%s' build on itself?",
                           BASE_DEPTH_MAX, base);
@@ -86,8 +86,8 @@ static enum status read_base(struct cost_reader reader, struct json_node root)
     if (status != STATUS_OK)
         return status;
     struct text text = {0};
-    status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, reader.diag);
-    reader.files_derived_from_this++;
+    status = text_read_with_byte_limit(&text, path, TEXT_CONFIGURATION_BYTES_MAX, reader.diag);
+    reader.derived_file_count++;
     if (status == STATUS_OK)
         status = read_document(reader, path, text.data ? text.data : "", text.size);
     text_release(&text);
@@ -169,41 +169,41 @@ static enum status read_root(struct cost_reader reader, struct json_node root)
     int64_t schema;
     if (status == STATUS_OK)
         status = json_get_i64(root, "longhaul_device_cost", SCHEMA, SCHEMA, &schema, reader.diag);
-    if (status == STATUS_OK && json_find(root, "base").value)
+    if (status == STATUS_OK && json_find_member(root, "base").value)
         status = read_base(reader, root);
     const char *text;
     if (status == STATUS_OK)
         status = json_get_string(root, "name", &text, reader.diag);
     if (status == STATUS_OK)
         cost->name = cost_copy_text(reader, text);
-    if (status == STATUS_OK && json_find(root, "note").value) {
+    if (status == STATUS_OK && json_find_member(root, "note").value) {
         status = json_get_string(root, "note", &text, reader.diag);
         if (status == STATUS_OK)
             cost->note = cost_copy_text(reader, text);
     }
-    if (status == STATUS_OK && json_find(root, "ideal").value)
+    if (status == STATUS_OK && json_find_member(root, "ideal").value)
         status = json_get_bool(root, "ideal", &cost->is_ideal, reader.diag);
     struct json_node node;
     /* measured points of the base correct the base's formula: they do not fit numbers that replace the base's */
-    if (json_find(root, "matmul").value)
+    if (json_find_member(root, "matmul").value)
         cost_points_drop_family(&cost->points, false);
-    if (json_find(root, "attention").value)
+    if (json_find_member(root, "attention").value)
         cost_points_drop_family(&cost->points, true);
-    if (status == STATUS_OK && json_find(root, "points").value)
-        status = cost_points_read(reader, json_find(root, "points"));
+    if (status == STATUS_OK && json_find_member(root, "points").value)
+        status = cost_points_read(reader, json_find_member(root, "points"));
     for (int i = 0; status == STATUS_OK && i < COST_FAMILY_COUNT; i++) {
-        if (!json_find(root, cost_family_names[i]).value)
+        if (!json_find_member(root, cost_family_names[i]).value)
             continue;
         status = json_get_object(root, cost_family_names[i], &node, reader.diag);
         if (status == STATUS_OK)
             status = read_family(reader, node, (enum cost_family)i);
     }
-    if (status == STATUS_OK && json_find(root, "attention").value) {
+    if (status == STATUS_OK && json_find_member(root, "attention").value) {
         status = json_get_object(root, "attention", &node, reader.diag);
         if (status == STATUS_OK)
             status = cost_read_attention(reader, node);
     }
-    if (status == STATUS_OK && reader.files_derived_from_this == 0)
+    if (status == STATUS_OK && reader.derived_file_count == 0)
         status = check_complete(reader, root);
     return status;
 }
@@ -239,7 +239,7 @@ enum status cost_load(struct device_cost *cost, struct arena *arena, const char 
     if (status != STATUS_OK)
         return status;
     struct text text = {0};
-    status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
+    status = text_read_with_byte_limit(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
     if (status == STATUS_OK)
         status = cost_parse(cost, arena, path, text.data ? text.data : "", text.size, diag);
     text_release(&text);
@@ -249,5 +249,5 @@ enum status cost_load(struct device_cost *cost, struct arena *arena, const char 
 enum status cost_presets(const char *const **names, size_t *count, struct arena *arena,
                          struct diag *diag)
 {
-    return presets_list("devices", names, count, arena, diag);
+    return presets_list_names("devices", names, count, arena, diag);
 }

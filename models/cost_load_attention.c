@@ -15,7 +15,7 @@ static enum status read_attention_rates(struct cost_reader reader, struct json_n
         .meaning = "rate of long tiles at the highest clock, padded head dim"};
     for (size_t i = 0; i < json_member_count(rates); i++) {
         const char *key;
-        struct json_node node = json_member(rates, i, &key);
+        struct json_node node = json_member_at(rates, i, &key);
         int64_t dim;
         double value;
         if (!parse_i64(key, strlen(key), &dim) || dim < 1 || dim > 1024)
@@ -76,7 +76,7 @@ static enum status read_attention_pass(struct cost_reader reader, struct json_no
                                         "rates", "calibrated", "estimated"};
     enum status status = json_reject_unknown_keys(object, known, ARRAY_LEN(known), reader.diag);
     for (size_t i = 0; status == STATUS_OK && i < COST_PASS_PARAMS; i++) {
-        struct json_node node = json_find(object, cost_pass_params[i].field);
+        struct json_node node = json_find_member(object, cost_pass_params[i].field);
         if (!node.value)
             continue;
         const char *name = arena_printf(reader.arena, "%s.%s", prefix, cost_pass_params[i].field);
@@ -84,13 +84,13 @@ static enum status read_attention_pass(struct cost_reader reader, struct json_no
         status = cost_read_number(reader, node, name, &cost_pass_params[i], value);
     }
     struct json_node rates;
-    if (status == STATUS_OK && json_find(object, "rates").value) {
+    if (status == STATUS_OK && json_find_member(object, "rates").value) {
         status = json_get_object(object, "rates", &rates, reader.diag);
         if (status == STATUS_OK)
             status = read_attention_rates(reader, rates, prefix, attention);
     }
     if (status == STATUS_OK)
-        status = cost_read_calibration(reader, object, &attention->calibration);
+        status = cost_read_calibrated_range(reader, object, &attention->calibration);
     attention->is_family_present = true;
     return status;
 }
@@ -113,18 +113,18 @@ static enum status read_impl(struct cost_reader reader, struct json_node object,
     if (!json_is_object(object))
         return json_error(object, reader.diag, "expected an object");
     enum status status = json_reject_unknown_keys(object, known, ARRAY_LEN(known), reader.diag);
-    struct json_node node = json_find(object, "merge_bytes");
+    struct json_node node = json_find_member(object, "merge_bytes");
     if (status == STATUS_OK && node.value)
         status = cost_read_number(reader, node,
                                   arena_printf(reader.arena, "attention.%s.merge_bytes", impl_name),
                                   &merge, &reader.cost->merge_bytes_per_element[impl]);
-    node = json_find(object, "power");
+    node = json_find_member(object, "power");
     if (status == STATUS_OK && node.value)
         status = cost_read_number(reader, node,
                                   arena_printf(reader.arena, "attention.%s.power", impl_name),
                                   &power, &reader.cost->watts_by_attention_impl[impl]);
     for (int pass = 0; status == STATUS_OK && pass < ATTENTION_PASS_COUNT; pass++) {
-        if (!json_find(object, cost_pass_names[pass]).value)
+        if (!json_find_member(object, cost_pass_names[pass]).value)
             continue;
         status = json_get_object(object, cost_pass_names[pass], &node, reader.diag);
         if (status == STATUS_OK)
@@ -143,7 +143,7 @@ enum status cost_read_attention(struct cost_reader reader, struct json_node obje
         names[i] = attention_impl_name((enum attention_impl)i);
     enum status status = json_reject_unknown_keys(object, names, ATTENTION_IMPL_COUNT, reader.diag);
     for (int i = 0; status == STATUS_OK && i < ATTENTION_IMPL_COUNT; i++) {
-        struct json_node node = json_find(object, names[i]);
+        struct json_node node = json_find_member(object, names[i]);
         if (node.value)
             status = read_impl(reader, node, (enum attention_impl)i);
     }

@@ -85,8 +85,8 @@ static double tile_waves_s(const struct device_cost *cost, const struct work *wo
     double tile_s = 2 * tile_m * tile_n * depth / (flop_per_s / cost->device_sm_count);
     double seconds = waves * (tile_s + cost->matmul_ramp_s);
     if (split > 1) /* partial sums in f32 are written once and read once */
-        seconds += cost_memory_stream_s(cost, cost->memory_stream_fraction,
-                                        2 * 4 * split * groups * m * n);
+        seconds += cost_memory_s_for_bytes(cost, cost->memory_stream_fraction,
+                                           2 * 4 * split * groups * m * n);
     return seconds;
 }
 
@@ -121,10 +121,10 @@ struct cost_tensor_work cost_matmul_tensor_work(const struct device_cost *cost,
 }
 
 double cost_matmul_s(const struct device_cost *cost, enum attention_impl impl,
-                     const struct work *work, enum cost_clock clock)
+                     const struct work *work, enum cost_clock_kind clock)
 {
-    double memory = cost_memory_stream_s(cost, cost->matmul_memory_fraction,
-                                         cost_memory_traffic_bytes(cost, impl, work));
+    double memory = cost_memory_s_for_bytes(cost, cost->matmul_memory_fraction,
+                                            cost_memory_traffic_bytes(cost, impl, work));
     double burst_s = cost->device_kernel_start_s + fmax(fastest_tiling_s(cost, work), memory);
     const struct cost_tensor_work busy = cost_matmul_tensor_work(cost, work);
     return clock == COST_BURST ? burst_s : cost_sustained_s(cost, &busy, burst_s);

@@ -10,14 +10,14 @@ struct memory_class {
     const char *name; /* of the share in models/cost_params.def: "memory.stream_fraction" */
     size_t offset;    /* of the share in struct device_cost */
 };
-#define MEMORY_CLASS(name)                                                                         \
+#define DEFINE_MEMORY_CLASS(name)                                                                  \
     static const struct memory_class name = {                                                      \
         "memory." #name "_fraction", offsetof(struct device_cost, memory_##name##_fraction)}
-MEMORY_CLASS(stream);
-MEMORY_CLASS(reduce);
-MEMORY_CLASS(permute);
-MEMORY_CLASS(gather);
-MEMORY_CLASS(scatter);
+DEFINE_MEMORY_CLASS(stream);
+DEFINE_MEMORY_CLASS(reduce);
+DEFINE_MEMORY_CLASS(permute);
+DEFINE_MEMORY_CLASS(gather);
+DEFINE_MEMORY_CLASS(scatter);
 
 /* The class of each kind; NULL: memory does not limit the kind. */
 static const struct memory_class *const class_of[WORK_KIND_COUNT] = {
@@ -91,7 +91,7 @@ double cost_bandwidth_share(const struct device_cost *cost, const struct work *w
                : *(const double *)((const char *)cost + class->offset);
 }
 
-double cost_memory_stream_s(const struct device_cost *cost, double fraction, double bytes)
+double cost_memory_s_for_bytes(const struct device_cost *cost, double fraction, double bytes)
 {
     if (bytes <= 0)
         return 0;
@@ -152,12 +152,12 @@ static double elements_of_elementwise_chain(const struct work *work)
     }
 }
 
-const struct cost_elementwise_chain *cost_chain_of(const struct device_cost *cost,
-                                                   const struct work *work)
+const struct cost_elementwise_chain *cost_elementwise_chain_of_work(const struct device_cost *cost,
+                                                                    const struct work *work)
 {
     const struct cost_elementwise_chain *chain = &cost->chain[work->kind];
     if (work->kind == WORK_UNPERMUTE && !work->permute.weights)
-        chain = chain->unweighted_chain;
+        chain = chain->chain_without_copy_weights;
     return chain != NULL && chain->bytes_per_element > 0 &&
                    elements_of_elementwise_chain(work) > 0 && !cost->is_ideal
                ? chain
@@ -191,7 +191,7 @@ double cost_memory_traffic_bytes(const struct device_cost *cost, enum attention_
         return cost_memory_traffic_bytes(cost, work_attention_impl(work, impl), &as);
     if (work->kind == WORK_MERGE && !cost->is_ideal)
         return merge_bytes(cost, impl, work);
-    const struct cost_elementwise_chain *chain = cost_chain_of(cost, work);
+    const struct cost_elementwise_chain *chain = cost_elementwise_chain_of_work(cost, work);
     if (chain != NULL)
         return elements_of_elementwise_chain(work) * chain->bytes_per_element;
     double bytes = work_memory_bytes(work);
@@ -213,37 +213,38 @@ static double elementwise_chain_s(const struct device_cost *cost,
     double bytes = elements * (chain->bytes_per_element - (slow ? chain->slow_bytes : 0)) -
                    gathered - scattered;
     double seconds = chain->kernel_count * cost->device_kernel_start_s +
-                     cost_memory_stream_s(cost, cost->memory_gather_fraction, gathered) +
-                     cost_memory_stream_s(cost, cost->memory_scatter_fraction, scattered);
+                     cost_memory_s_for_bytes(cost, cost->memory_gather_fraction, gathered) +
+                     cost_memory_s_for_bytes(cost, cost->memory_scatter_fraction, scattered);
     if (slow)
         seconds += elements * fmax(chain->slow_kernel_passes / cost->memory_element_rate,
                                    chain->slow_bytes / (cost->device_memory_bytes_per_s *
                                                         cost->memory_stream_fraction));
-    return seconds + chain->kernel_count * cost_memory_stream_s(cost, cost->memory_stream_fraction,
-                                                                bytes / chain->kernel_count);
+    return seconds + chain->kernel_count * cost_memory_s_for_bytes(cost,
+                                                                   cost->memory_stream_fraction,
+                                                                   bytes / chain->kernel_count);
 }
 
 double cost_elementwise_s(const struct device_cost *cost, double kernels, double bytes)
 {
     return kernels * cost->device_kernel_start_s +
-           cost_memory_stream_s(cost, cost->memory_stream_fraction, bytes);
+           cost_memory_s_for_bytes(cost, cost->memory_stream_fraction, bytes);
 }
 
 double cost_memory_s(const struct device_cost *cost, enum attention_impl impl,
-                     const struct work *work, enum cost_clock clock)
+                     const struct work *work, enum cost_clock_kind clock)
 {
     (void)clock; /* the power limit does not slow work that waits for memory */
     if (work->kind == WORK_OPAQUE && work->opaque.as == OPAQUE_TAKES_NO_TIME)
         return 0;
     double fraction = cost_bandwidth_share(cost, work);
     assert(fraction > 0);
-    const struct cost_elementwise_chain *chain = cost_chain_of(cost, work);
+    const struct cost_elementwise_chain *chain = cost_elementwise_chain_of_work(cost, work);
     if (chain != NULL)
         return elementwise_chain_s(cost, chain, elements_of_elementwise_chain(work));
     /* a share that is the kind's own was fitted to times that contain memory.start_s */
     double start_s = cost->kind_bandwidth_share[work->kind] > 0 ? 0 : cost->memory_start_s;
     double seconds =
-        cost_memory_stream_s(cost, fraction, cost_memory_traffic_bytes(cost, impl, work));
+        cost_memory_s_for_bytes(cost, fraction, cost_memory_traffic_bytes(cost, impl, work));
     if (work->kind == WORK_OPAQUE && work->opaque.slow > 0 && cost->memory_element_rate > 0 &&
         !cost->is_ideal)
         seconds = fmax(seconds, (double)work->opaque.slow / cost->memory_element_rate);

@@ -7,7 +7,7 @@
 #include "models/cost.h"
 
 typedef double cost_function(const struct device_cost *cost, enum attention_impl impl,
-                             const struct work *work, enum cost_clock clock);
+                             const struct work *work, enum cost_clock_kind clock);
 
 /* The formulas of products, of attention and of memory-bound work: they return device seconds without the corrections
  * by measured points. */
@@ -19,8 +19,8 @@ double cost_attention_pieces_s(const struct device_cost *cost, enum attention_im
                                size_t count);
 
 /* Returns the chain of kernels that does the work; NULL: one kernel does it. */
-const struct cost_elementwise_chain *cost_chain_of(const struct device_cost *cost,
-                                                   const struct work *work);
+const struct cost_elementwise_chain *cost_elementwise_chain_of_work(const struct device_cost *cost,
+                                                                    const struct work *work);
 
 /* The work that a matrix product or an attention gives to the tensor cores, and the rest of its time. The power limit
  * slows only the former. */
@@ -56,7 +56,7 @@ double cost_memory_around_attention_bytes(const struct work *work);
 
 /* Returns the seconds in which memory moves `bytes` at the share `fraction` of its bandwidth, plus those of the ramp to
  * that rate; the start of a kernel is not included. */
-double cost_memory_stream_s(const struct device_cost *cost, double fraction, double bytes);
+double cost_memory_s_for_bytes(const struct device_cost *cost, double fraction, double bytes);
 
 /* Sets *attention to the parameters of an attention op, and *row to the first row of head_dim[] that is at least as
  * large as `dim` and `vdim` of the op. Returns false if no row is. */
@@ -65,16 +65,16 @@ bool cost_attention_find(const struct device_cost *cost, enum attention_impl imp
                          size_t *row);
 
 /* Sets the sizes that a kind of work has (enum cost_size); the other elements of sizes[] do not change. */
-void cost_set_work_sizes(const struct device_cost *cost, enum attention_impl impl,
-                         const struct work *work, double sizes[COST_SIZE_COUNT]);
+void cost_get_sizes_of_work(const struct device_cost *cost, enum attention_impl impl,
+                            const struct work *work, double sizes[COST_SIZE_COUNT]);
 
 /* Records the source of a number; it replaces an earlier fact of the same name. */
-void cost_fact_set(struct device_cost *cost, struct arena *arena, const struct cost_fact *fact);
+void cost_record_fact(struct device_cost *cost, struct arena *arena, const struct cost_fact *fact);
 
 /* A row of models/cost_params.def. */
 struct cost_param {
     const char *family, *field;
-    enum cost_family family_of_param;
+    enum cost_family cost_family_of_param;
     enum unit_kind unit;
     double low, high;
     const char *meaning;

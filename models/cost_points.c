@@ -25,7 +25,7 @@ static bool is_product(const struct work *work)
     return work->kind == WORK_MATMUL;
 }
 
-static bool has_points(enum work_kind kind)
+static bool can_kind_have_points(enum work_kind kind)
 {
     return kind == WORK_MATMUL || kind == WORK_ATTENTION || kind == WORK_ATTENTION_BACKWARD;
 }
@@ -48,7 +48,7 @@ static bool can_correct_formula(const struct cost_point *point, enum attention_i
 }
 
 /* Returns the number of attributes, other than its three sides, in which two comparable works differ. */
-static int count_attribute_differences(const struct work *a, const struct work *b)
+static int attribute_difference_count(const struct work *a, const struct work *b)
 {
     int apart = timing_class_of_dtype(a->out) != timing_class_of_dtype(b->out);
     if (is_product(a))
@@ -100,7 +100,7 @@ static struct cost_tensor_work tensor_work_of(const struct device_cost *cost,
  * power limit. A time that was measured at the clock of steps is kept, since how much faster a short run would be is
  * not known. */
 static double point_s_at_clock(const struct device_cost *cost, const struct cost_point *point,
-                               enum cost_clock clock)
+                               enum cost_clock_kind clock)
 {
     if (clock == COST_BURST || point->is_at_step_clock)
         return point->seconds;
@@ -113,36 +113,40 @@ static double point_s_at_clock(const struct device_cost *cost, const struct cost
  * of these only the ones measured at the wanted clock, if there are any. */
 struct same_sides_points {
     int count_attribute_differences; /* number of attributes in which they differ; INT_MAX: there are no points */
-    bool at_wanted_clock; /* they were measured at the wanted clock */
-    double log_ratio_sum; /* sum of the logarithms of measured time / formula */
+    bool is_measured_at_wanted_clock; /* they were measured at the wanted clock */
+    double log_ratio_sum;             /* sum of the logarithms of measured time / formula */
     int point_count;
 };
 
 /* Adds a point with the same sides if it counts beside those found before; a better point replaces them all. */
-static void add_same_sides_point(struct same_sides_points *found, int apart, bool at_wanted_clock,
-                                 double log_ratio)
+static void add_same_sides_point(struct same_sides_points *found, int apart,
+                                 bool is_measured_at_wanted_clock, double log_ratio)
 {
     if (apart > found->count_attribute_differences ||
-        (apart == found->count_attribute_differences && found->at_wanted_clock && !at_wanted_clock))
+        (apart == found->count_attribute_differences && found->is_measured_at_wanted_clock &&
+         !is_measured_at_wanted_clock))
         return;
-    if (apart < found->count_attribute_differences || at_wanted_clock != found->at_wanted_clock)
-        *found = (struct same_sides_points){.count_attribute_differences = apart,
-                                            .at_wanted_clock = at_wanted_clock};
+    if (apart < found->count_attribute_differences ||
+        is_measured_at_wanted_clock != found->is_measured_at_wanted_clock)
+        *found =
+            (struct same_sides_points){.count_attribute_differences = apart,
+                                       .is_measured_at_wanted_clock = is_measured_at_wanted_clock};
     found->log_ratio_sum += log_ratio;
     found->point_count++;
 }
 
 double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
-                     const struct work *work, enum cost_clock clock, cost_function *formula)
+                     const struct work *work, enum cost_clock_kind clock, cost_function *formula)
 {
     struct nearest_points near = {0};
     struct same_sides_points found = {.count_attribute_differences = INT_MAX};
-    for (size_t i = 0; i < cost->points.count && has_points((enum work_kind)work->kind); i++) {
+    for (size_t i = 0; i < cost->points.count && can_kind_have_points((enum work_kind)work->kind);
+         i++) {
         const struct cost_point *point = &cost->points.row[i];
         if (!can_correct_formula(point, impl, work))
             continue;
         double sides = log_side_distance(&point->work, work);
-        int apart = count_attribute_differences(&point->work, work);
+        int apart = attribute_difference_count(&point->work, work);
         if (sides <= 0)
             add_same_sides_point(&found, apart,
                                  point->is_at_step_clock == (clock == COST_SUSTAINED),
@@ -180,7 +184,7 @@ static void copy_points_of_device(struct cost_reader reader, const struct points
         const struct point *point = &points->row[i];
         bool sustained = point->role == POINT_STEP || point->role == POINT_SUSTAINED;
         if ((point->role == POINT_WORK || sustained) &&
-            has_points((enum work_kind)point->work.kind))
+            can_kind_have_points((enum work_kind)point->work.kind))
             kept->row[kept->count++] = (struct cost_point){
                 .work = point->work,
                 .seconds = point->median_s,

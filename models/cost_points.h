@@ -23,6 +23,6 @@ void cost_points_drop_family(struct cost_points *points, bool attention);
 
 /* Returns the seconds of the work: those of the formula, corrected by measured points if there are near ones. */
 double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
-                     const struct work *work, enum cost_clock clock, cost_function *formula);
+                     const struct work *work, enum cost_clock_kind clock, cost_function *formula);
 
 #endif

@@ -3,16 +3,16 @@
 
 const char *const cost_size_names[COST_SIZE_COUNT] = {
     [COST_SIZE_M] = "m",     [COST_SIZE_N] = "n",         [COST_SIZE_K] = "k",
-    [COST_SIZE_Q] = "q",     [COST_SIZE_KV] = "kv",       [COST_SIZE_Q_HEADS] = "q_heads",
+    [COST_SIZE_Q] = "q",     [COST_SIZE_KV] = "kv",       [COST_SIZE_Q_TIMES_HEADS] = "q_heads",
     [COST_SIZE_DIM] = "dim", [COST_SIZE_BYTES] = "bytes",
 };
 
-void cost_set_work_sizes(const struct device_cost *cost, enum attention_impl impl,
-                         const struct work *work, double sizes[COST_SIZE_COUNT])
+void cost_get_sizes_of_work(const struct device_cost *cost, enum attention_impl impl,
+                            const struct work *work, double sizes[COST_SIZE_COUNT])
 {
     const struct work as = work_cost_equivalent(work);
     if (as.kind != work->kind) {
-        cost_set_work_sizes(cost, work_attention_impl(work, impl), &as, sizes);
+        cost_get_sizes_of_work(cost, work_attention_impl(work, impl), &as, sizes);
         return;
     }
     switch ((enum work_kind)work->kind) {
@@ -25,7 +25,7 @@ void cost_set_work_sizes(const struct device_cost *cost, enum attention_impl imp
     case WORK_ATTENTION_BACKWARD:
         sizes[COST_SIZE_Q] = (double)work->attention.q;
         sizes[COST_SIZE_KV] = (double)work->attention.kv;
-        sizes[COST_SIZE_Q_HEADS] = (double)work->attention.q * (double)work->attention.heads;
+        sizes[COST_SIZE_Q_TIMES_HEADS] = (double)work->attention.q * (double)work->attention.heads;
         sizes[COST_SIZE_DIM] = (double)work->attention.dim;
         break;
     default:
@@ -34,9 +34,9 @@ void cost_set_work_sizes(const struct device_cost *cost, enum attention_impl imp
     }
 }
 
-const struct cost_calibration *cost_calibration_of(const struct device_cost *cost,
-                                                   enum attention_impl impl,
-                                                   const struct work *work)
+const struct cost_calibrated_range *cost_calibration_of_work(const struct device_cost *cost,
+                                                             enum attention_impl impl,
+                                                             const struct work *work)
 {
     const struct work as = work_cost_equivalent(work);
     impl = work_attention_impl(work, impl);
@@ -70,7 +70,7 @@ static void explain_out_of_range(struct text *reason, const struct work *work, e
 bool cost_is_extrapolated(const struct device_cost *cost, enum attention_impl impl,
                           const struct work *work, struct text *reason)
 {
-    const struct cost_calibration *calibration = cost_calibration_of(cost, impl, work);
+    const struct cost_calibrated_range *calibration = cost_calibration_of_work(cost, impl, work);
     /* ideal costs are exact by definition, work without a calibration takes no time, and a recorded operator with `ps`
      * takes its measured time */
     if (cost->is_ideal || !calibration || (work->kind == WORK_OPAQUE && work->opaque.ps > 0))
@@ -83,7 +83,7 @@ bool cost_is_extrapolated(const struct device_cost *cost, enum attention_impl im
         return true;
     }
     double sizes[COST_SIZE_COUNT] = {0};
-    cost_set_work_sizes(cost, impl, work, sizes);
+    cost_get_sizes_of_work(cost, impl, work, sizes);
     for (int i = 0; i < COST_SIZE_COUNT; i++) {
         double low = calibration->smallest_size[i], high = calibration->largest_size[i];
         if (high == 0 || (sizes[i] >= low && sizes[i] <= high))

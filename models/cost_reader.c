@@ -10,7 +10,7 @@ const char *cost_copy_text(struct cost_reader reader, const char *text)
 }
 
 /* Returns the place of a node with a copy of the file's name, because a fact outlives the JSON. */
-static struct loc copy_loc(struct cost_reader reader, struct json_node node)
+static struct loc copy_loc_into_arena(struct cost_reader reader, struct json_node node)
 {
     struct loc at = json_loc(node);
     at.name = cost_copy_text(reader, at.name);
@@ -53,9 +53,9 @@ static enum status read_lowest_and_highest_value(struct json_node node,
 {
     if (!json_is_array(node) || json_element_count(node) != 2)
         return json_error(node, diag, "expected [lowest, highest]");
-    enum status status = read_quantity(json_element(node, 0), param, &fact->low, diag);
+    enum status status = read_quantity(json_element_at(node, 0), param, &fact->low, diag);
     if (status == STATUS_OK)
-        status = read_quantity(json_element(node, 1), param, &fact->high, diag);
+        status = read_quantity(json_element_at(node, 1), param, &fact->high, diag);
     if (status == STATUS_OK && !(fact->low <= fact->value && fact->value <= fact->high))
         status = json_error(node, diag,
                             "does not hold the value: expected lowest <= value <= "
@@ -80,54 +80,55 @@ enum status cost_read_number(struct cost_reader reader, struct json_node node, c
     if (status != STATUS_OK)
         return status;
     if (!source[0])
-        return json_error(json_find(node, "source"), diag, "must not be empty");
-    struct json_node quantity = json_find(node, "value"), interval = json_find(node, "interval");
+        return json_error(json_find_member(node, "source"), diag, "must not be empty");
+    struct json_node quantity = json_find_member(node, "value"),
+                     interval = json_find_member(node, "interval");
     if (!quantity.value)
         return json_error(node, diag, "has no \"value\"");
     status = read_quantity(quantity, param, value, diag);
     struct cost_fact fact = {.value = *value, .unit = param->unit, .meaning = param->meaning};
     if (status == STATUS_OK && interval.value)
         status = read_lowest_and_highest_value(interval, param, &fact, diag);
-    if (status == STATUS_OK && json_find(node, "spread").value)
+    if (status == STATUS_OK && json_find_member(node, "spread").value)
         status = json_get_double(node, "spread", 0, 10, &fact.spread, diag);
     if (status == STATUS_OK)
-        status = number_origin_read(node, &fact.origin, diag);
+        status = number_origin_read_json(node, &fact.origin, diag);
     if (status != STATUS_OK)
         return status;
     fact.name = cost_copy_text(reader, name);
     fact.source = cost_copy_text(reader, source);
-    fact.at = copy_loc(reader, node);
-    cost_fact_set(reader.cost, reader.arena, &fact);
+    fact.at = copy_loc_into_arena(reader, node);
+    cost_record_fact(reader.cost, reader.arena, &fact);
     return STATUS_OK;
 }
 
 static enum status read_sizes(struct cost_reader reader, struct json_node sizes,
-                              struct cost_calibration *calibration)
+                              struct cost_calibrated_range *calibration)
 {
     enum status status =
         json_reject_unknown_keys(sizes, cost_size_names, COST_SIZE_COUNT, reader.diag);
     for (int i = 0; status == STATUS_OK && i < COST_SIZE_COUNT; i++) {
-        struct json_node range = json_find(sizes, cost_size_names[i]);
+        struct json_node range = json_find_member(sizes, cost_size_names[i]);
         if (!range.value)
             continue;
         if (!json_is_array(range) || json_element_count(range) != 2)
             return json_error(range, reader.diag, "expected [lowest, highest]");
-        status = json_as_double(json_element(range, 0), 0, 1e18, &calibration->smallest_size[i],
+        status = json_as_double(json_element_at(range, 0), 0, 1e18, &calibration->smallest_size[i],
                                 reader.diag);
         if (status == STATUS_OK)
-            status = json_as_double(json_element(range, 1), calibration->smallest_size[i], 1e18,
+            status = json_as_double(json_element_at(range, 1), calibration->smallest_size[i], 1e18,
                                     &calibration->largest_size[i], reader.diag);
     }
     return status;
 }
 
-enum status cost_read_calibration(struct cost_reader reader, struct json_node object,
-                                  struct cost_calibration *calibration)
+enum status cost_read_calibrated_range(struct cost_reader reader, struct json_node object,
+                                       struct cost_calibrated_range *calibration)
 {
     static const char *const known[] = {"residual", "source", "sizes"};
     struct diag *diag = reader.diag;
-    struct json_node calibrated = json_find(object, "calibrated");
-    struct json_node estimated = json_find(object, "estimated");
+    struct json_node calibrated = json_find_member(object, "calibrated");
+    struct json_node estimated = json_find_member(object, "estimated");
     if (!calibrated.value && !estimated.value)
         return STATUS_OK;
     if (calibrated.value && estimated.value)
@@ -136,12 +137,12 @@ enum status cost_read_calibration(struct cost_reader reader, struct json_node ob
     struct json_node node = calibrated.value ? calibrated : estimated;
     if (!json_is_object(node))
         return json_error(node, diag, "expected an object");
-    *calibration = (struct cost_calibration){.is_calibrated = calibrated.value != NULL};
+    *calibration = (struct cost_calibrated_range){.is_calibrated = calibrated.value != NULL};
     const char *source;
     enum status status = json_reject_unknown_keys(
         node, known, calibration->is_calibrated ? ARRAY_LEN(known) : 2, diag);
     if (status == STATUS_OK)
-        status = json_get_double(node, "residual", 0, 10, &calibration->residual, diag);
+        status = json_get_double(node, "residual", 0, 10, &calibration->rms_relative_error, diag);
     if (status == STATUS_OK)
         status = json_get_string(node, "source", &source, diag);
     if (status != STATUS_OK)

@@ -12,7 +12,7 @@ struct cost_reader {
     struct device_cost *cost;
     struct arena *arena;
     struct diag *diag;
-    int files_derived_from_this; /* number of files that the present one is a base of, directly or through others */
+    int derived_file_count; /* number of files that the present one is a base of, directly or through others */
 };
 
 /* Returns a copy of text that lives as long as the costs. */
@@ -26,8 +26,8 @@ enum status cost_read_number(struct cost_reader reader, struct json_node node, c
 
 /* Reads the member "calibrated" of a family, {"residual": r, "source": s, "sizes": {...}}, or "estimated", which has no
  * sizes. If the object has neither, *calibration does not change; both are an error. */
-enum status cost_read_calibration(struct cost_reader reader, struct json_node object,
-                                  struct cost_calibration *calibration);
+enum status cost_read_calibrated_range(struct cost_reader reader, struct json_node object,
+                                       struct cost_calibrated_range *calibration);
 
 enum status cost_read_attention(struct cost_reader reader, struct json_node object);
 

@@ -9,7 +9,7 @@
 
 /* Returns 0: the time of communication, copies and kinds of STREAM_SYNC is that of links and of the issuing thread. */
 static double no_device_time_s(const struct device_cost *cost, enum attention_impl impl,
-                               const struct work *work, enum cost_clock clock)
+                               const struct work *work, enum cost_clock_kind clock)
 {
     (void)cost;
     (void)impl;
@@ -27,7 +27,7 @@ enum issue_kind {
 };
 
 struct kind_cost_functions {
-    cost_function *device_s;
+    cost_function *device_seconds_function;
     enum issue_kind issue_kind;
     int op_count, kernel_count; /* these only count for ISSUE_FRAMEWORK_CALLS */
 };
@@ -109,9 +109,9 @@ double cost_ideal_s(double peak_flop_per_s, const struct work *work)
 }
 
 static double work_s(const struct device_cost *cost, enum attention_impl impl,
-                     const struct work *work, enum cost_clock clock)
+                     const struct work *work, enum cost_clock_kind clock)
 {
-    assert(work->kind < WORK_KIND_COUNT && kind_costs[work->kind].device_s);
+    assert(work->kind < WORK_KIND_COUNT && kind_costs[work->kind].device_seconds_function);
     if (cost->is_ideal)
         return cost_ideal_s(cost->device_peak_flop_per_s, work);
     if (work->kind == WORK_OPAQUE && work->opaque.ps > 0)
@@ -120,7 +120,7 @@ static double work_s(const struct device_cost *cost, enum attention_impl impl,
     impl = work_attention_impl(work, impl);
     if (work->kind == WORK_OPAQUE && as.kind != WORK_OPAQUE)
         return work_s(cost, impl, &as, clock);
-    return cost_points_s(cost, impl, work, clock, kind_costs[work->kind].device_s);
+    return cost_points_s(cost, impl, work, clock, kind_costs[work->kind].device_seconds_function);
 }
 
 double cost_work_s(const struct device_cost *cost, enum attention_impl impl,
@@ -185,7 +185,7 @@ double cost_host_issue_s(const struct device_cost *cost, const struct work *work
         return 0;
     const struct work as = work_cost_equivalent(work);
     const struct kind_cost_functions *kind = &kind_costs[as.kind];
-    const struct cost_elementwise_chain *chain = cost_chain_of(cost, work);
+    const struct cost_elementwise_chain *chain = cost_elementwise_chain_of_work(cost, work);
     if (chain != NULL) /* each kernel of a chain is an operator of its own */
         return chain->kernel_count * (cost->host_op_s + cost->host_kernel_s);
     switch (kind->issue_kind) {
@@ -216,7 +216,7 @@ double cost_host_work_s(const struct device_cost *cost, double host_memory_bytes
            cost_host_work_bytes(work) / (host_memory_bytes_per_s * cost->cpu_stream_fraction);
 }
 
-static bool has_attention(const struct device_cost *cost, int impl)
+static bool has_attention_costs(const struct device_cost *cost, int impl)
 {
     return cost->attention[impl][ATTENTION_FORWARD_PASS].is_family_present &&
            cost->attention[impl][ATTENTION_BACKWARD_PASS].is_family_present;
@@ -234,7 +234,7 @@ int cost_only_attention_impl_plus_1(const struct device_cost *cost)
 {
     int only = 0;
     for (int impl = 0; impl < ATTENTION_IMPL_COUNT && !cost->is_ideal; impl++) {
-        const bool counts = has_attention(cost, impl) && !is_narrow(impl);
+        const bool counts = has_attention_costs(cost, impl) && !is_narrow(impl);
         if (counts && only > 0)
             return 0;
         if (counts)
@@ -292,7 +292,7 @@ enum status cost_check_attention(const struct device_cost *cost, enum attention_
     }
     struct text has = {0};
     for (int other = 0; other < ATTENTION_IMPL_COUNT; other++) {
-        if (has_attention(cost, other) && (is_narrow((int)impl) || !is_narrow(other)))
+        if (has_attention_costs(cost, other) && (is_narrow((int)impl) || !is_narrow(other)))
             text_printf(&has, "%s%s", has.size ? ", " : "",
                         attention_impl_name((enum attention_impl)other));
     }

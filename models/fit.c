@@ -154,7 +154,7 @@ static void minimise_residuals(struct fit_search *search)
 
 /* Minimises the residuals. A parameter that reaches an end of its range is held there, and the others are minimised
  * again. */
-static void minimise_within_bounds(struct fit_search *search)
+static void minimise_residuals_within_bounds(struct fit_search *search)
 {
     for (bool again = true; again;) {
         again = false;
@@ -177,7 +177,7 @@ static void minimise_within_bounds(struct fit_search *search)
 /* ---- which parameters the points determine ---- */
 
 /* Returns the Jacobian at the values of the search, with a column for each free parameter. */
-static gsl_matrix *jacobian_of(const struct fit_search *search)
+static gsl_matrix *jacobian_matrix_of_search(const struct fit_search *search)
 {
     gsl_matrix *j = gsl_matrix_calloc(residual_count(search), search->free_count);
     gsl_vector *u = scaled_free_values(search);
@@ -266,7 +266,7 @@ static enum status fix_parameters_without_effect(struct fit_search *search, stru
 {
     bool has_no_effect[FIT_PARAMS_MAX];
     list_free_parameters(search);
-    gsl_matrix *j = jacobian_of(search);
+    gsl_matrix *j = jacobian_matrix_of_search(search);
     size_t count = find_parameters_without_effect(j, has_no_effect), required = 0;
     gsl_matrix_free(j);
     for (size_t i = 0; i < search->free_count; i++) {
@@ -289,7 +289,7 @@ static enum status check_points_tell_parameters_apart(const struct fit_search *s
     bool chosen[FIT_PARAMS_MAX];
     if (search->free_count == 0)
         return STATUS_OK;
-    gsl_matrix *j = jacobian_of(search);
+    gsl_matrix *j = jacobian_matrix_of_search(search);
     enum status status = STATUS_OK;
     if (find_parameters_without_effect(j, chosen) > 0)
         status = report_fit_refused(search, at, diag, "no point depends on ", chosen, "");
@@ -301,7 +301,7 @@ static enum status check_points_tell_parameters_apart(const struct fit_search *s
 
 /* ---- errors of the fit, and the fit ---- */
 
-static void find_residuals(struct fit *fit, const struct fit_search *search)
+static void set_rms_and_worst_error(struct fit *fit, const struct fit_search *search)
 {
     double sum = 0;
     for (size_t point = 0; point < fit->point_count; point++) {
@@ -321,7 +321,7 @@ static void set_standard_errors(struct fit *fit, const struct fit_search *search
 {
     if (search->free_count == 0 || fit->degrees_of_freedom == 0)
         return;
-    gsl_matrix *j = jacobian_of(search);
+    gsl_matrix *j = jacobian_matrix_of_search(search);
     gsl_matrix *covariance = gsl_matrix_alloc(search->free_count, search->free_count);
     gsl_multifit_nlinear_covar(j, 0, covariance);
     double variance = fit->rms_error * fit->rms_error * (double)fit->point_count /
@@ -343,7 +343,7 @@ static bool compute_leverages(double *leverage, const struct fit_search *all, si
 {
     if (all->free_count == 0)
         return false;
-    gsl_matrix *j = jacobian_of(all);
+    gsl_matrix *j = jacobian_matrix_of_search(all);
     gsl_matrix *covariance = gsl_matrix_alloc(all->free_count, all->free_count);
     gsl_multifit_nlinear_covar(j, 0, covariance);
     for (size_t point = 0; point < points; point++) {
@@ -368,7 +368,7 @@ static void leave_one_out(struct fit *fit, const struct fit_search *all)
             continue;
         struct fit_search search = *all;
         search.left_out_point = point;
-        minimise_within_bounds(&search);
+        minimise_residuals_within_bounds(&search);
         double error = relative_error(&search, search.value, point);
         sum += error * error;
         fit->points_left_out_one_by_one++;
@@ -423,7 +423,7 @@ static enum status refit_until_stable(struct fit_search *search, struct loc at, 
                               "%s: %zu points are too few to fit %zu parameters: %s",
                               search->problem->name, search->problem->point_count,
                               search->free_count, search->problem->help);
-        minimise_within_bounds(search);
+        minimise_residuals_within_bounds(search);
     }
     return check_points_tell_parameters_apart(search, at, diag);
 }
@@ -454,7 +454,7 @@ enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct l
     memcpy(fit->value, search.value, sizeof fit->value);
     memcpy(fit->state, search.state, sizeof fit->state);
     fit->degrees_of_freedom = problem->point_count - search.free_count;
-    find_residuals(fit, &search);
+    set_rms_and_worst_error(fit, &search);
     set_standard_errors(fit, &search);
     fit->is_refused_as_scattered = fit->rms_error > problem->rms_error_limit;
     if (fit->is_refused_as_scattered) {
@@ -467,7 +467,7 @@ enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct l
                                                             : problem->help);
         goto out;
     }
-    if (!problem->computes_only_residual)
+    if (!problem->needs_only_rms_error)
         leave_one_out(fit, &search);
 out:
     gsl_set_error_handler(handler);

@@ -41,8 +41,8 @@ struct fit_problem {
     const double *measured_s; /* (points) */
     fit_model *model;
     void *context;
-    double rms_error_limit;      /* largest root mean square that is accepted */
-    bool computes_only_residual; /* the leave-one-out error is not needed */
+    double rms_error_limit;    /* largest root mean square that is accepted */
+    bool needs_only_rms_error; /* the leave-one-out error is not needed */
 };
 
 enum fit_state {
@@ -63,7 +63,7 @@ struct fit {
     /* The root mean square of relative errors, where each point is predicted by a fit to all other points. Only points
      * count that the others can predict, those with leverage at most 0.9; 0: no point counts. */
     double leave_one_out_error;
-    /* number of points that count; 0 with fit_problem.computes_only_residual */
+    /* number of points that count; 0 with fit_problem.needs_only_rms_error */
     size_t points_left_out_one_by_one;
 };
 

@@ -38,9 +38,9 @@ const float frozen_storage_values[FROZEN_STORAGE_VALUES] = {
     1.0F,
 };
 
-/* Returns end i, from 0 to `parts`, of the equal parts into which the range 0.1 to 1 is cut, as torch.linspace() rounds
- * it. */
-static float linspace(int parts, int i)
+/* Returns end i, from 0 to `parts`, of the equal parts into which the range 0.1 to 1 is cut, as
+ * torch.linspace_value_at() rounds it. */
+static float linspace_value_at(int parts, int i)
 {
     const float first = 0.1F, last = 1, step = (last - first) / (float)parts;
     return i < (parts + 1) / 2 ? (float)((double)first + (double)step * i)
@@ -59,7 +59,8 @@ void frozen_storage_scale_values(float value[static FROZEN_STORAGE_SCALE_VALUES]
         const int parts = 1 << decade;
         const float factor = (float)pow(10, decade - (SCALE_VALUE_DECADES - 1));
         for (int i = 0; i < parts; i++, n++) {
-            const float centre = (linspace(parts, i) + linspace(parts, i + 1)) / 2;
+            const float centre =
+                (linspace_value_at(parts, i) + linspace_value_at(parts, i + 1)) / 2;
             value[zero + 1 + n] = factor * centre;
             value[zero - 1 - n] = -value[zero + 1 + n];
         }
@@ -70,7 +71,7 @@ void frozen_storage_scale_values(float value[static FROZEN_STORAGE_SCALE_VALUES]
 
 /* Returns the index of the value nearest to x, the lower index if two are equally near. value[] is in ascending
  * order. */
-static int nearest_value(const float *value, int count, float x)
+static int nearest_value_index(const float *value, int count, float x)
 {
     int low = 0, high = count - 1;
     while (high - low > 1) {
@@ -137,7 +138,8 @@ static void encode_scales(float *scale, int64_t n, uint8_t *to)
         const float largest = largest_magnitude(scale + first, count);
         for (int64_t i = first; i < first + count; i++) {
             const float x = largest > 0 ? scale[i] / largest : 0;
-            to[i] = (uint8_t)nearest_value(eight_bit_scale_values, FROZEN_STORAGE_SCALE_VALUES, x);
+            to[i] = (uint8_t)nearest_value_index(eight_bit_scale_values,
+                                                 FROZEN_STORAGE_SCALE_VALUES, x);
             scale[i] = eight_bit_scale_values[to[i]] * largest + offset;
         }
         memcpy(wide, &largest, sizeof largest);
@@ -171,8 +173,8 @@ static void decode_scales(enum frozen_storage storage, const uint8_t *from, int6
 static void encode_block(const float *x, int64_t count, float largest, uint8_t *codes)
 {
     for (int64_t i = 0; i < count; i++) {
-        const int code = nearest_value(frozen_storage_values, FROZEN_STORAGE_VALUES,
-                                       largest > 0 ? x[i] / largest : 0);
+        const int code = nearest_value_index(frozen_storage_values, FROZEN_STORAGE_VALUES,
+                                             largest > 0 ? x[i] / largest : 0);
         if (i % 2 == 0)
             codes[i / 2] = (uint8_t)(code << 4);
         else

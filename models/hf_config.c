@@ -25,8 +25,9 @@ static enum status check_switch_has_value(const struct hf_reader *r, const char 
         return STATUS_OK;
     enum status status = json_get_bool(r->root, key, &value, r->diag);
     if (status == STATUS_OK && value != required)
-        return json_error(json_find(r->root, key), r->diag, "%s, which is not modelled: only %s is",
-                          meaning, required ? "true" : "false");
+        return json_error(json_find_member(r->root, key), r->diag,
+                          "%s, which is not modelled: only %s is", meaning,
+                          required ? "true" : "false");
     return status;
 }
 
@@ -38,7 +39,7 @@ static bool says_storage_of_published_weights(const struct hf_reader *r, struct 
 {
     static const char *const methods[] = {"mxfp4", "fp8"};
     const char *method = NULL;
-    if (!json_is_object(config) || json_find(config, "quant_method").value == NULL ||
+    if (!json_is_object(config) || json_find_member(config, "quant_method").value == NULL ||
         json_get_string(config, "quant_method", &method, NULL) != STATUS_OK)
         return false;
     for (size_t i = 0; i < ARRAY_LEN(methods); i++) {
@@ -86,7 +87,7 @@ static enum status check_config_key_is_read(const struct hf_reader *r, struct js
     return STATUS_OK;
 }
 
-static enum status check_ignored_keys(const struct hf_reader *r)
+static enum status check_keys_may_be_ignored(const struct hf_reader *r)
 {
     const char *list = r->ignored_keys, *word;
     size_t size;
@@ -99,7 +100,7 @@ static enum status check_ignored_keys(const struct hf_reader *r)
         bool found = key != NULL;
         const char *name;
         for (size_t i = 0; i < json_member_count(r->root) && !found; i++) {
-            json_member(r->root, i, &name);
+            json_member_at(r->root, i, &name);
             found = strlen(name) == size && memcmp(word, name, size) == 0;
         }
         if (!found)
@@ -115,7 +116,7 @@ static void note_keys_that_change_no_work(const struct hf_reader *r)
     struct json_node first = r->root;
     for (size_t i = 0; i < json_member_count(r->root); i++) {
         const char *name;
-        struct json_node node = json_member(r->root, i, &name);
+        struct json_node node = json_member_at(r->root, i, &name);
         const struct hf_key *key = hf_key_find(name, strlen(name), r->family->bit);
         if (key == NULL || key->use != HF_KEY_CHANGES_NO_WORK || node.value == NULL ||
             hf_is_ignored(r, name))
@@ -134,10 +135,10 @@ static void note_keys_that_change_no_work(const struct hf_reader *r)
 
 static enum status check_keys(const struct hf_reader *r)
 {
-    enum status status = check_ignored_keys(r);
+    enum status status = check_keys_may_be_ignored(r);
     for (size_t i = 0; i < json_member_count(r->root) && status == STATUS_OK; i++) {
         const char *name;
-        struct json_node node = json_member(r->root, i, &name);
+        struct json_node node = json_member_at(r->root, i, &name);
         status = check_config_key_is_read(r, node, name);
     }
     if (status == STATUS_OK)
@@ -154,8 +155,8 @@ static enum status read_rotary_share(const struct hf_reader *r, struct json_node
 {
     static const char key[] = "partial_rotary_factor";
     double share = r->family->rotary_share > 0 ? r->family->rotary_share : 1;
-    struct json_node from = json_find(holder, key).value != NULL ? holder : r->root;
-    struct json_node at = json_find(from, key);
+    struct json_node from = json_find_member(holder, key).value != NULL ? holder : r->root;
+    struct json_node at = json_find_member(from, key);
     if (hf_is_ignored(r, key))
         return STATUS_OK;
     if (at.value != NULL) {
@@ -183,7 +184,7 @@ static bool rope_type_scales_scores(const char *type)
  * The factor is attention_factor if the file has it; else it follows from mscale and mscale_all_dim if the file has
  * both; else it is above 1 if `factor`, by which the context is lengthened, is (modeling_rope_utils.py,
  * _compute_yarn_parameters()). */
-static enum status read_yarn_factor(const struct hf_reader *r, struct json_node scaling)
+static enum status set_rope_scaled_from_yarn(const struct hf_reader *r, struct json_node scaling)
 {
     double factor = 1, attention = 0, mscale = 0, mscale_all = 0;
     const struct {
@@ -194,7 +195,7 @@ static enum status read_yarn_factor(const struct hf_reader *r, struct json_node 
                    {"mscale", &mscale},
                    {"mscale_all_dim", &mscale_all}};
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
-        const struct json_node node = json_find(scaling, numbers[i].key);
+        const struct json_node node = json_find_member(scaling, numbers[i].key);
         if (node.value == NULL)
             continue;
         const enum status status =
@@ -221,14 +222,14 @@ static enum status read_rope_type(const struct hf_reader *r, const char *key)
     if (status != STATUS_OK)
         return status;
     scaling = hf_rope_parameters_of_full_layers(scaling);
-    const char *name = json_find(scaling, "rope_type").value != NULL ? "rope_type" : "type";
-    type_node = json_find(scaling, name);
-    if (type_node.value == NULL && json_find(scaling, "factor").value == NULL)
+    const char *name = json_find_member(scaling, "rope_type").value != NULL ? "rope_type" : "type";
+    type_node = json_find_member(scaling, name);
+    if (type_node.value == NULL && json_find_member(scaling, "factor").value == NULL)
         return STATUS_OK; /* rope_parameters that have only a base */
     status = json_get_string(scaling, name, &type, r->diag);
     if (status != STATUS_OK || strcmp(type, "default") == 0)
         return status;
-    struct json_node at = json_find(r->root, key);
+    struct json_node at = json_find_member(r->root, key);
     static const char *const known[] = {"llama3", "yarn", "linear", "longrope", "su"};
     bool found = false;
     for (size_t i = 0; i < ARRAY_LEN(known); i++)
@@ -244,7 +245,7 @@ static enum status read_rope_type(const struct hf_reader *r, const char *key)
         "%s: RoPE scaling of type '%s' changes angles%s and not the work: predictions hold, but "
         "`run` and the reference of its check ignore it",
         key, type, rope_type_scales_scores(type) ? " and the scale of scores," : "");
-    return strcmp(type, "yarn") == 0 ? read_yarn_factor(r, scaling) : STATUS_OK;
+    return strcmp(type, "yarn") == 0 ? set_rope_scaled_from_yarn(r, scaling) : STATUS_OK;
 }
 
 static enum status read_rope(const struct hf_reader *r)
@@ -267,7 +268,7 @@ static enum status set_head_dim_from_hidden(const struct hf_reader *r, const cha
 {
     struct transformer *t = r->t;
     if (t->hidden % t->heads != 0)
-        return json_error(json_find(r->root, hidden_key), r->diag,
+        return json_error(json_find_member(r->root, hidden_key), r->diag,
                           "%" PRId64 " does not divide by %" PRId64
                           " heads, and there is no head_dim: %" PRId64 " would do",
                           t->hidden, t->heads, (t->hidden / t->heads + 1) * t->heads);
@@ -341,7 +342,7 @@ static enum status read_activation(const struct hf_reader *r)
         r->t->activation = known[i].activation;
         return STATUS_OK;
     }
-    return json_error(json_find(r->root, key), r->diag,
+    return json_error(json_find_member(r->root, key), r->diag,
                       gated ? "activation '%s' is not modelled in a gated FFN: silu and "
                               "gelu_pytorch_tanh are"
                             : "activation '%s' is not modelled in an FFN without a gate: "
@@ -444,7 +445,7 @@ static enum status read_gpt2(const struct hf_reader *r)
         status = json_get_string(r->root, "activation_function", &act, r->diag);
     if (status == STATUS_OK && strcmp(act, "gelu_new") != 0 &&
         strcmp(act, "gelu_pytorch_tanh") != 0)
-        return json_error(json_find(r->root, "activation_function"), r->diag,
+        return json_error(json_find_member(r->root, "activation_function"), r->diag,
                           "activation '%s' is not modelled: gelu_new and gelu_pytorch_tanh are",
                           act);
     t->activation = ACTIVATION_GELU;
@@ -471,7 +472,7 @@ static const struct hf_family *family_of_type(const char *type)
  * root. */
 static struct json_node text_model_of(struct json_node root)
 {
-    struct json_node inner = json_find(root, "text_config");
+    struct json_node inner = json_find_member(root, "text_config");
     const char *outer_type, *type;
     if (json_get_string(root, "model_type", &outer_type, NULL) != STATUS_OK ||
         !json_is_object(inner) || json_get_string(inner, "model_type", &type, NULL) != STATUS_OK ||
@@ -490,9 +491,9 @@ static enum status find_family(struct json_node root, const struct hf_family **f
     *family = family_of_type(type);
     if (*family != NULL)
         return STATUS_OK;
-    struct json_node at = json_find(root, "model_type");
+    struct json_node at = json_find_member(root, "model_type");
     if (hf_proxy_has_family(type))
-        return hf_proxy_refuse(root, type, ignore, diag);
+        return hf_proxy_refuse_family(root, type, ignore, diag);
     if (strstr(type, "moe") != NULL)
         return json_error(at, diag,
                           "'%s' is a mixture of experts, which is not modelled: only dense models "
@@ -576,7 +577,7 @@ static const char *model_name_of(struct arena *arena, const char *path, struct j
     const char *end = path + strlen(path), *said = "", *family = "model";
     if (strcmp(last_path_part(arena, path, end), "config.json") != 0)
         return arena_text(arena, path, strlen(path));
-    if (json_is_string(json_find(root, "_name_or_path")))
+    if (json_is_string(json_find_member(root, "_name_or_path")))
         json_get_string(root, "_name_or_path", &said, NULL);
     while (said[0] != '\0' && said[strlen(said) - 1] == '/')
         said = arena_text(arena, said, strlen(said) - 1);
@@ -585,7 +586,7 @@ static const char *model_name_of(struct arena *arena, const char *path, struct j
         name = last_path_part(arena, path, end - strlen("/config.json"));
     if (name[0] != '\0' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
         return name;
-    if (json_is_string(json_find(root, "model_type")))
+    if (json_is_string(json_find_member(root, "model_type")))
         json_get_string(root, "model_type", &family, NULL);
     return arena_printf(arena, "%s of config.json", family);
 }
@@ -618,13 +619,14 @@ enum status hf_config_read(struct transformer *t, struct arena *arena, const cha
             diag_note(diag, json_loc(r.root),
                       "text_config: the text model alone is read, as in training on text; encoders "
                       "of pictures are left out");
-        t->missing_parts = hf_proxy_describe(arena, parts);
+        t->unmodelled_parts_text = hf_proxy_describe_missing_parts(arena, parts);
         return STATUS_OK;
     }
     if (parts != 0)
-        hf_proxy_label(t, arena, model, parts);
+        hf_proxy_mark_as_dense_proxy(t, arena, model, parts);
     if (parts != 0 && !dense)
-        return hf_proxy_refuse_parts(json_find(root, "model_type"), parts, t, diag);
+        return hf_proxy_refuse_unmodelled_parts(json_find_member(root, "model_type"), parts, t,
+                                                diag);
     return STATUS_OK;
 }
 

@@ -32,7 +32,7 @@ enum status hf_config_parse(struct transformer *t, struct arena *arena, const ch
 
 /* Reads a configuration that has been parsed; the caller calls transformer_check(). dense: a model
  * that is not modelled is read as the nearest dense transformer (models/hf_proxy.h); false: it is
- * refused. A mixture of experts of a known family is read as it is in both cases; t->missing_parts
+ * refused. A mixture of experts of a known family is read as it is in both cases; t->unmodelled_parts_text
  * then describes its parts that are not modelled. */
 enum status hf_config_read(struct transformer *t, struct arena *arena, const char *name,
                            struct json_node root, const char *ignore, bool dense,

@@ -10,28 +10,28 @@ static const struct expert_family {
     /* default of num_experts_per_tok; 0: the file must give it */
     int64_t default_experts_per_token;
     /* intermediate_size is the width of an expert, and not that of dense layers */
-    bool has_ffn_width_of_expert;
+    bool is_intermediate_size_of_expert;
     bool has_shared_expert;         /* the layer has one shared expert, though no key says so */
     int64_t default_shared_experts; /* default of n_shared_experts */
     int64_t default_dense_layers;   /* default of first_k_dense_replace */
     /* values of the members router, router_norm, router_bias, ... of struct transformer, unless a key says otherwise */
     enum router router;
     bool norm, bias, correction, on_input;
-    bool latent;       /* the family has latent attention */
-    bool qk_norm_wide; /* one norm over all heads of q, and one over those of k */
-    double scale;      /* router_scale */
+    bool uses_latent_attention; /* the family has latent attention */
+    bool qk_norm_wide;          /* one norm over all heads of q, and one over those of k */
+    double scale;               /* router_scale */
 } families[] = {
     /* clang-format off */
     {"qwen3_moe", 8, .router = ROUTER_SOFTMAX},
-    {"mixtral", 2, .has_ffn_width_of_expert = true, .norm = true},
-    {"gpt_oss", 4, .has_ffn_width_of_expert = true, .router = ROUTER_SOFTMAX_OF_CHOSEN, .bias = true},
-    {"llama4_text", 1, .has_ffn_width_of_expert = true, .has_shared_expert = true, .router = ROUTER_SIGMOID, .on_input = true},
-    {"minimax_m2", 8, .has_ffn_width_of_expert = true, .router = ROUTER_SIGMOID, .norm = true, .qk_norm_wide = true},
+    {"mixtral", 2, .is_intermediate_size_of_expert = true, .norm = true},
+    {"gpt_oss", 4, .is_intermediate_size_of_expert = true, .router = ROUTER_SOFTMAX_OF_CHOSEN, .bias = true},
+    {"llama4_text", 1, .is_intermediate_size_of_expert = true, .has_shared_expert = true, .router = ROUTER_SIGMOID, .on_input = true},
+    {"minimax_m2", 8, .is_intermediate_size_of_expert = true, .router = ROUTER_SIGMOID, .norm = true, .qk_norm_wide = true},
     {"glm4_moe", 8, .default_shared_experts = 1, .default_dense_layers = 1, .router = ROUTER_SIGMOID, .norm = true, .correction = true},
-    {"deepseek_v2", 0, .default_shared_experts = 2, .latent = true},
-    {"deepseek_v3", 8, .default_shared_experts = 1, .default_dense_layers = 3, .router = ROUTER_SIGMOID, .norm = true, .latent = true,
+    {"deepseek_v2", 0, .default_shared_experts = 2, .uses_latent_attention = true},
+    {"deepseek_v3", 8, .default_shared_experts = 1, .default_dense_layers = 3, .router = ROUTER_SIGMOID, .norm = true, .uses_latent_attention = true,
      .scale = 2.5},
-    {"kimi_k2", 8, .default_shared_experts = 1, .default_dense_layers = 3, .router = ROUTER_SIGMOID, .norm = true, .latent = true,
+    {"kimi_k2", 8, .default_shared_experts = 1, .default_dense_layers = 3, .router = ROUTER_SIGMOID, .norm = true, .uses_latent_attention = true,
      .scale = 2.5},
     /* clang-format on */
 };
@@ -85,7 +85,7 @@ static enum status read_expert_widths(const struct hf_reader *r, const struct ex
     struct transformer *t = r->t;
     enum status status = STATUS_OK;
     int64_t count = f->default_shared_experts;
-    if (f->has_ffn_width_of_expert)
+    if (f->is_intermediate_size_of_expert)
         t->expert_ffn = t->ffn;
     else
         status = hf_read_size(r, "moe_intermediate_size", "expert_ffn");
@@ -117,7 +117,7 @@ static enum status check_expert_layer_list(const struct hf_reader *r, const char
     bool same = (int64_t)json_element_count(list) == of;
     for (size_t i = 0; i < json_element_count(list) && status == STATUS_OK; i++) {
         int64_t layer = 0;
-        status = json_as_i64(json_element(list, i), 0, INT32_MAX, &layer, r->diag);
+        status = json_as_i64(json_element_at(list, i), 0, INT32_MAX, &layer, r->diag);
         same = same && layer < r->t->layers && transformer_layer_has_experts(r->t, layer) != dense;
     }
     if (status == STATUS_OK && !same)
@@ -139,7 +139,7 @@ static enum status read_expert_layers(const struct hf_reader *r, const struct ex
     if (status == STATUS_OK)
         status = read_size(r, "moe_layer_freq", &frequency);
     if (status == STATUS_OK && frequency != 1)
-        return json_error(json_find(r->root, "moe_layer_freq"), r->diag,
+        return json_error(json_find_member(r->root, "moe_layer_freq"), r->diag,
                           "%" PRId64 " is not modelled: 1 is, experts in every layer after the "
                           "first dense ones",
                           frequency);
@@ -160,13 +160,13 @@ static enum status read_router_scores(const struct hf_reader *r)
     if (status != STATUS_OK)
         return status;
     if (strcmp(word, "sigmoid") != 0 && strcmp(word, "softmax") != 0)
-        return json_error(json_find(r->root, "scoring_func"), r->diag,
+        return json_error(json_find_member(r->root, "scoring_func"), r->diag,
                           "scores by '%s' are not modelled: softmax and sigmoid are", word);
     r->t->router = word[1] == 'i' ? ROUTER_SIGMOID : ROUTER_SOFTMAX;
     return STATUS_OK;
 }
 
-static enum status read_expert_choice(const struct hf_reader *r)
+static enum status read_topk_method(const struct hf_reader *r)
 {
     static const char *const known[] = {"greedy", "group_limited_greedy", "noaux_tc"};
     const char *word;
@@ -177,7 +177,7 @@ static enum status read_expert_choice(const struct hf_reader *r)
     while (status == STATUS_OK && i < ARRAY_LEN(known) && strcmp(word, known[i]) != 0)
         i++;
     if (status == STATUS_OK && i == ARRAY_LEN(known))
-        return json_error(json_find(r->root, "topk_method"), r->diag,
+        return json_error(json_find_member(r->root, "topk_method"), r->diag,
                           "a choice by '%s' is not modelled: greedy, group_limited_greedy and "
                           "noaux_tc are",
                           word);
@@ -208,7 +208,7 @@ static enum status read_router(const struct hf_reader *r, const struct expert_fa
     t->router_scale = f->scale;
     enum status status = read_router_scores(r);
     if (status == STATUS_OK)
-        status = read_expert_choice(r);
+        status = read_topk_method(r);
     if (status == STATUS_OK)
         status = read_router_groups(r);
     if (status == STATUS_OK)
@@ -256,7 +256,7 @@ static enum status read_head_norms(const struct hf_reader *r, const struct exper
 /* Sets which layers of Llama 4 rotate queries and keys: those with chunks. If no layer has chunks, all layers do but
  * every N-th, where N is no_rope_layer_interval. A list no_rope_layers that says otherwise is refused. Call it after
  * hf_read_windows(), which finds the layers with chunks. */
-static enum status read_llama4(const struct hf_reader *r)
+static enum status read_rotating_layers_of_llama4(const struct hf_reader *r)
 {
     struct transformer *t = r->t;
     int64_t interval = 4;
@@ -287,7 +287,7 @@ static enum status read_gpt_oss(const struct hf_reader *r)
         if (status != STATUS_OK)
             return status;
         if (value != numbers[i].value)
-            return json_error(json_find(r->root, numbers[i].key), r->diag,
+            return json_error(json_find_member(r->root, numbers[i].key), r->diag,
                               "%g is not modelled: %g is; --ignore %s models the step with that, "
                               "which changes no work",
                               value, numbers[i].value, numbers[i].key);
@@ -303,7 +303,7 @@ static void note_multi_token_prediction(const struct hf_reader *r)
         int64_t count = 0;
         if (hf_has_value_to_read(r, keys[i]) && read_size(r, keys[i], &count) == STATUS_OK &&
             count > 0)
-            diag_note(r->diag, json_loc(json_find(r->root, keys[i])),
+            diag_note(r->diag, json_loc(json_find_member(r->root, keys[i])),
                       "%s: the %" PRId64 " layers that predict tokens after the next one are left "
                       "out, as Transformers leaves them out",
                       keys[i], count);
@@ -325,8 +325,8 @@ enum status hf_read_experts(const struct hf_reader *r)
     if (status == STATUS_OK && f->bias)
         status = read_gpt_oss(r);
     if (status == STATUS_OK && f->on_input)
-        status = read_llama4(r);
-    if (status == STATUS_OK && f->latent)
+        status = read_rotating_layers_of_llama4(r);
+    if (status == STATUS_OK && f->uses_latent_attention)
         status = read_latent(r);
     if (status == STATUS_OK)
         note_multi_token_prediction(r);

@@ -35,56 +35,58 @@ static const struct proxy_family {
     bool has_no_rotary_positions;
     bool bias_o, bias_ffn;        /* the layers have these biases, whatever attention_bias says */
     bool has_no_near_dense_model; /* no dense model is near: few layers, or none, have attention */
-    int64_t routed; /* number of routed experts that a token passes; -1: the file must give it */
-    int64_t expert_width; /* width of a routed expert; 0: intermediate_size */
-    int64_t shared;       /* number of shared experts, as wide as routed ones */
-    int64_t shared_width; /* width of the only shared expert; 0: `shared` applies */
-    int64_t dense_first;  /* number of first layers without experts */
-    int64_t period;       /* one layer in each period has experts; 0: all layers have */
+    /* number of routed experts that a token passes; -1: the file must give it */
+    int64_t default_experts_per_token;
+    int64_t expert_width;                /* width of a routed expert; 0: intermediate_size */
+    int64_t default_shared_expert_count; /* number of shared experts, as wide as routed ones */
+    int64_t shared_width;                /* width of the only shared expert; 0: `shared` applies */
+    int64_t dense_first;                 /* number of first layers without experts */
+    /* one layer in each period has experts; 0: all layers have */
+    int64_t default_expert_layer_period;
 } families[] = {
     /* clang-format off */
-    {{"mixtral", HF_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 8, .rope_theta = 1e6, .has_windows = true}, .routed = 2},
+    {{"mixtral", HF_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 8, .rope_theta = 1e6, .has_windows = true}, .default_experts_per_token = 2},
     {{"qwen2_moe", HF_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 16, .bias_qkv = true, .has_windows = true, .window = 4096,
-      .is_window_off_without_switch = true}, .routed = 4, .expert_width = 1408, .shared_width = 5632},
+      .is_window_off_without_switch = true}, .default_experts_per_token = 4, .expert_width = 1408, .shared_width = 5632},
     {{"qwen3_moe", HF_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 4, .qk_norm = true, .has_windows = true, .window = 4096,
-      .is_window_off_without_switch = true}, .routed = 8, .expert_width = 768},
-    {{"olmoe", HF_PROXY, .parts = HF_PART_EXPERTS, .qk_norm = true, .qk_norm_wide = true}, .routed = 8},
-    {{"granitemoe", HF_PROXY, .parts = HF_PART_EXPERTS}, .routed = 2},
+      .is_window_off_without_switch = true}, .default_experts_per_token = 8, .expert_width = 768},
+    {{"olmoe", HF_PROXY, .parts = HF_PART_EXPERTS, .qk_norm = true, .qk_norm_wide = true}, .default_experts_per_token = 8},
+    {{"granitemoe", HF_PROXY, .parts = HF_PART_EXPERTS}, .default_experts_per_token = 2},
     {{"phimoe", HF_PROXY, .parts = HF_PART_EXPERTS, .norm = NORM_LAYERNORM, .kv_heads = 8, .rope_theta = 1e6,
-      .has_windows = true}, .routed = 2},
+      .has_windows = true}, .default_experts_per_token = 2},
     {{"gpt_oss", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_ATTENTION_SINKS, .kv_heads = 8, .head_dim = 64, .bias_qkv = true,
       .rope_theta = 150000, .has_windows = true, .window = 128, .full_attention_every = 2},
-     .bias_o = true, .bias_ffn = true, .routed = 4},
+     .bias_o = true, .bias_ffn = true, .default_experts_per_token = 4},
     {{"llama4", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_UNROTATED_LAYERS | HF_PART_CHUNKED_ATTENTION, .kv_heads = 8, .head_dim = 128, .qk_norm = true,
       .rope_theta = 5e5, .has_windows = true, .window = 8192, .full_attention_every = 4, .window_key = "attention_chunk_size"},
-     .routed = 1, .shared = 1},
+     .default_experts_per_token = 1, .default_shared_expert_count = 1},
     {{"llama4_text", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_UNROTATED_LAYERS | HF_PART_CHUNKED_ATTENTION, .kv_heads = 8, .head_dim = 128, .qk_norm = true,
       .rope_theta = 5e5, .has_windows = true, .window = 8192, .full_attention_every = 4, .window_key = "attention_chunk_size"},
-     .routed = 1, .shared = 1},
+     .default_experts_per_token = 1, .default_shared_expert_count = 1},
     {{"glm4_moe", HF_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 8, .attention_bias_is_qkv_only = true},
-     .routed = 8, .expert_width = 1408, .shared = 1, .dense_first = 1},
-    {{"dbrx", HF_PROXY, .parts = HF_PART_EXPERTS, .norm = NORM_LAYERNORM}, .routed = 1},
-    {{"deepseek_v2", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LATENT_ATTENTION}, .routed = -1, .expert_width = 1407, .shared = 2},
+     .default_experts_per_token = 8, .expert_width = 1408, .default_shared_expert_count = 1, .dense_first = 1},
+    {{"dbrx", HF_PROXY, .parts = HF_PART_EXPERTS, .norm = NORM_LAYERNORM}, .default_experts_per_token = 1},
+    {{"deepseek_v2", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LATENT_ATTENTION}, .default_experts_per_token = -1, .expert_width = 1407, .default_shared_expert_count = 2},
     {{"deepseek_v3", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LATENT_ATTENTION},
-     .routed = 8, .expert_width = 2048, .shared = 1, .dense_first = 3},
+     .default_experts_per_token = 8, .expert_width = 2048, .default_shared_expert_count = 1, .dense_first = 3},
     {{"kimi_k2", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LATENT_ATTENTION},
-     .routed = 8, .expert_width = 2048, .shared = 1, .dense_first = 3},
-    {{"minicpm3", HF_PROXY, .parts = HF_PART_LATENT_ATTENTION, .tied_by_default = true}, .routed = 0},
+     .default_experts_per_token = 8, .expert_width = 2048, .default_shared_expert_count = 1, .dense_first = 3},
+    {{"minicpm3", HF_PROXY, .parts = HF_PART_LATENT_ATTENTION, .tied_by_default = true}, .default_experts_per_token = 0},
     {{"qwen3_next", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LINEAR_ATTENTION, .kv_heads = 2, .head_dim = 256, .qk_norm = true},
-     .routed = 10, .expert_width = 512, .shared_width = 512},
+     .default_experts_per_token = 10, .expert_width = 512, .shared_width = 512},
     {{"jamba", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LINEAR_ATTENTION, .kv_heads = 8, .has_windows = true},
-     .has_no_rotary_positions = true, .routed = 2, .period = 2},
+     .has_no_rotary_positions = true, .default_experts_per_token = 2, .default_expert_layer_period = 2},
     {{"minimax", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LINEAR_ATTENTION, .kv_heads = 8, .rope_theta = 1e6, .has_windows = true},
-     .routed = 2},
+     .default_experts_per_token = 2},
     {{"bloom", HF_PROXY, .parts = HF_PART_ALIBI, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true, .bias_qkv = true},
      .has_no_rotary_positions = true, .bias_o = true, .bias_ffn = true},
     {{"mpt", HF_PROXY, .parts = HF_PART_ALIBI, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true}, .has_no_rotary_positions = true},
-    {{"falcon", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true}, .routed = 0},
+    {{"falcon", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true}, .default_experts_per_token = 0},
     {{"gpt_neox", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .attention_bias = true}, .bias_ffn = true},
     {{"gptj", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM}, .bias_ffn = true},
     {{"phi", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .bias_qkv = true},
      .bias_o = true, .bias_ffn = true},
-    {{"cohere", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .norm = NORM_LAYERNORM, .tied_by_default = true}, .routed = 0},
+    {{"cohere", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .norm = NORM_LAYERNORM, .tied_by_default = true}, .default_experts_per_token = 0},
     {{"nemotron_h", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
     {{"bamba", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
     {{"zamba2", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
@@ -133,14 +135,14 @@ static int64_t read_first_size_or_default(struct reader *r, const char *keys, in
         key[size] = '\0';
         keys += size;
         if (*keys == '.') {
-            holder = json_find(holder, key);
+            holder = json_find_member(holder, key);
             size = strcspn(++keys, "|");
             memcpy(key, keys, size);
             key[size] = '\0';
             keys += size;
         }
         keys += *keys == '|';
-        if (holder.value != NULL && json_find(holder, key).value != NULL) {
+        if (holder.value != NULL && json_find_member(holder, key).value != NULL) {
             r->status = json_get_i64(holder, key, 0, 1 << 26, &value, r->diag);
             return value;
         }
@@ -162,7 +164,7 @@ static bool read_first_switch_or_default(struct reader *r, const char *keys, boo
         memcpy(key, keys, size);
         key[size] = '\0';
         keys += size + (keys[size] == '|');
-        if (json_find(r->root, key).value == NULL)
+        if (json_find_member(r->root, key).value == NULL)
             continue;
         r->status = json_get_bool(r->root, key, &value, r->diag);
         break;
@@ -174,7 +176,7 @@ static bool read_first_switch_or_default(struct reader *r, const char *keys, boo
 static void read_layer_list(struct reader *r, const char *key, struct json_node *list)
 {
     *list = (struct json_node){0};
-    if (r->status == STATUS_OK && json_find(r->root, key).value != NULL)
+    if (r->status == STATUS_OK && json_find_member(r->root, key).value != NULL)
         r->status = json_get_array(r->root, key, list, r->diag);
 }
 
@@ -188,7 +190,8 @@ static int64_t count_expert_layers(struct reader *r, const struct proxy_family *
     read_layer_list(r, "mlp_only_layers", &dense);
     const int64_t first = read_first_size_or_default(r, "first_k_dense_replace", f->dense_first);
     int64_t period = read_first_size_or_default(
-        r, "decoder_sparse_step|expert_layer_period|interleave_moe_layer_step", f->period);
+        r, "decoder_sparse_step|expert_layer_period|interleave_moe_layer_step",
+        f->default_expert_layer_period);
     period = period < 1 ? 1 : period;
     const int64_t offset =
         read_first_size_or_default(r, "expert_layer_offset", period - 1) % period;
@@ -200,7 +203,7 @@ static int64_t count_expert_layers(struct reader *r, const struct proxy_family *
         count += l >= first;
     for (size_t i = 0; i < json_element_count(dense) && r->status == STATUS_OK; i++) {
         int64_t l = 0;
-        r->status = json_as_i64(json_element(dense, i), 0, INT32_MAX, &l, r->diag);
+        r->status = json_as_i64(json_element_at(dense, i), 0, INT32_MAX, &l, r->diag);
         count -= count > 0 && l >= first && l < layers && l % period == offset;
     }
     return count;
@@ -223,12 +226,15 @@ static int64_t active_ffn_width(struct reader *r, const struct proxy_family *f, 
     int64_t width =
         read_first_size_or_default(r, "moe_intermediate_size|ffn_config.ffn_hidden_size",
                                    f->expert_width > 0 ? f->expert_width : whole);
-    int64_t routed = read_first_size_or_default(
-        r, "num_experts_per_tok|experts_per_token|ffn_config.moe_top_k", f->routed);
+    int64_t routed =
+        read_first_size_or_default(r, "num_experts_per_tok|experts_per_token|ffn_config.moe_top_k",
+                                   f->default_experts_per_token);
     int64_t shared = read_first_size_or_default(
         r, "shared_expert_intermediate_size|shared_intermediate_size",
-        f->shared_width > 0 ? f->shared_width
-                            : read_first_size_or_default(r, "n_shared_experts", f->shared) * width);
+        f->shared_width > 0
+            ? f->shared_width
+            : read_first_size_or_default(r, "n_shared_experts", f->default_shared_expert_count) *
+                  width);
     int64_t dense_width = read_first_size_or_default(r, "intermediate_size_mlp", whole);
     return mean_ffn_width(layers, count_expert_layers(r, f, layers), routed * width + shared,
                           dense_width);
@@ -315,12 +321,12 @@ static void read_switches(struct reader *r, const struct proxy_family *f, struct
 static void note_unread_keys(const struct hf_reader *r)
 {
     struct text names = {0};
-    const struct json_node nodes[] = {r->root, json_find(r->root, "attn_config"),
-                                      json_find(r->root, "ffn_config")};
+    const struct json_node nodes[] = {r->root, json_find_member(r->root, "attn_config"),
+                                      json_find_member(r->root, "ffn_config")};
     for (size_t n = 0; n < ARRAY_LEN(nodes); n++)
         for (size_t i = 0; json_is_object(nodes[n]) && i < json_member_count(nodes[n]); i++) {
             const char *name;
-            const struct json_node node = json_member(nodes[n], i, &name);
+            const struct json_node node = json_member_at(nodes[n], i, &name);
             const struct hf_key *key = hf_key_find(name, strlen(name), HF_PROXY);
             if ((key == NULL || key->use == HF_KEY_REFUSED) && node.value != NULL &&
                 !hf_is_ignored(r, name))
@@ -353,7 +359,8 @@ static const char *missing_parts_text(struct arena *arena, unsigned missing)
     return names;
 }
 
-void hf_proxy_label(struct transformer *t, struct arena *arena, const char *name, unsigned missing)
+void hf_proxy_mark_as_dense_proxy(struct transformer *t, struct arena *arena, const char *name,
+                                  unsigned missing)
 {
     t->proxy_lacks = missing_parts_text(arena, missing);
     t->name = arena_printf(arena, "%s (dense proxy)", name);
@@ -389,7 +396,7 @@ void hf_proxy_make_dense(struct transformer *t, struct arena *arena)
     if (t->attention_sinks)
         missing |= HF_PART_ATTENTION_SINKS;
     t->attention_sinks = false;
-    hf_proxy_label(t, arena, t->name, missing);
+    hf_proxy_mark_as_dense_proxy(t, arena, t->name, missing);
 }
 
 /* Returns, as bits of enum hf_unmodelled_part, the parts of the file's model that are not modelled: those of its
@@ -398,7 +405,7 @@ static unsigned parts_missing_in_proxy(const struct proxy_family *f, struct json
 {
     bool alibi = false; /* a key of Falcon */
     unsigned missing = f->base.parts;
-    if (json_is_object(json_find(root, "text_config")))
+    if (json_is_object(json_find_member(root, "text_config")))
         missing |= HF_PART_OTHER_ENCODERS;
     if (json_get_bool(root, "alibi", &alibi, NULL) == STATUS_OK && alibi)
         missing |= HF_PART_ALIBI;
@@ -410,7 +417,7 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
                           struct diag *diag)
 {
     const struct proxy_family *f = find_family(model_type);
-    struct json_node inner = json_find(root, "text_config");
+    struct json_node inner = json_find_member(root, "text_config");
     struct reader r = {.root = json_is_object(inner) ? inner : root, .diag = diag};
     if (f->has_no_near_dense_model)
         return json_error(
@@ -435,11 +442,11 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
         r.status = hf_read_rope_theta(&reader);
     if (r.status == STATUS_OK)
         note_unread_keys(&reader);
-    hf_proxy_label(t, arena, name, missing);
+    hf_proxy_mark_as_dense_proxy(t, arena, name, missing);
     return r.status;
 }
 
-const char *hf_proxy_describe(struct arena *arena, unsigned missing)
+const char *hf_proxy_describe_missing_parts(struct arena *arena, unsigned missing)
 {
     struct text what = {0};
     put_part_names(&what, missing);
@@ -472,22 +479,22 @@ static enum status refuse_model(struct json_node at, const char *model_type, uns
     return STATUS_BAD_INPUT;
 }
 
-enum status hf_proxy_refuse(struct json_node root, const char *model_type, const char *ignore,
-                            struct diag *diag)
+enum status hf_proxy_refuse_family(struct json_node root, const char *model_type,
+                                   const char *ignore, struct diag *diag)
 {
     const struct proxy_family *f = find_family(model_type);
     struct transformer t;
     struct arena arena = {0};
     bool near = hf_proxy_read(&t, &arena, "", root, model_type, ignore, NULL) == STATUS_OK &&
                 transformer_check(&t, (struct loc){0}, NULL) == STATUS_OK;
-    refuse_model(json_find(root, "model_type"), model_type, parts_missing_in_proxy(f, root),
+    refuse_model(json_find_member(root, "model_type"), model_type, parts_missing_in_proxy(f, root),
                  near ? &t : NULL, f->has_no_near_dense_model, diag);
     arena_release(&arena);
     return STATUS_BAD_INPUT;
 }
 
-enum status hf_proxy_refuse_parts(struct json_node at, unsigned missing,
-                                  const struct transformer *t, struct diag *diag)
+enum status hf_proxy_refuse_unmodelled_parts(struct json_node at, unsigned missing,
+                                             const struct transformer *t, struct diag *diag)
 {
     const char *type;
     enum status status = json_as_string(at, &type, diag);

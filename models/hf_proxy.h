@@ -25,11 +25,12 @@ enum status hf_proxy_read(struct transformer *t, struct arena *arena, const char
 
 /* Marks *t, which was read without the parts `missing` (bits of enum hf_unmodelled_part), as a dense proxy: sets
  * t->name, t->source and t->proxy_lacks. name: the name of the real model. */
-void hf_proxy_label(struct transformer *t, struct arena *arena, const char *name, unsigned missing);
+void hf_proxy_mark_as_dense_proxy(struct transformer *t, struct arena *arena, const char *name,
+                                  unsigned missing);
 
 /* Returns a description of the parts `missing` (bits of enum hf_unmodelled_part), in the arena: "ALiBi (a bias on
  * attention scores) and ..."; NULL: there are none. */
-const char *hf_proxy_describe(struct arena *arena, unsigned missing);
+const char *hf_proxy_describe_missing_parts(struct arena *arena, unsigned missing);
 
 /* Turns a model with experts, latent attention or attention sinks, which are modelled, into the nearest dense one, with
  * the sizes that hf_proxy_read() would give it. In the result all layers rotate, and chunks are windows of their
@@ -37,13 +38,13 @@ const char *hf_proxy_describe(struct arena *arena, unsigned missing);
 void hf_proxy_make_dense(struct transformer *t, struct arena *arena);
 
 /* Reports that a model has parts that are not modelled, and proposes *t, the nearest dense model, which
- * hf_proxy_label() has marked. at: the node of the file's model_type. */
-enum status hf_proxy_refuse_parts(struct json_node at, unsigned missing,
-                                  const struct transformer *t, struct diag *diag);
+ * hf_proxy_mark_as_dense_proxy() has marked. at: the node of the file's model_type. */
+enum status hf_proxy_refuse_unmodelled_parts(struct json_node at, unsigned missing,
+                                             const struct transformer *t, struct diag *diag);
 
 /* Reports that a family of the table has parts that are not modelled, and proposes the nearest dense model. ignore:
  * keys that are left unread for that model; NULL: none. */
-enum status hf_proxy_refuse(struct json_node root, const char *model_type, const char *ignore,
-                            struct diag *diag);
+enum status hf_proxy_refuse_family(struct json_node root, const char *model_type,
+                                   const char *ignore, struct diag *diag);
 
 #endif

@@ -33,7 +33,7 @@ bool hf_is_present_or_null(const struct hf_reader *r, const char *key)
 {
     const char *name;
     for (size_t i = 0; i < json_member_count(r->root); i++) {
-        json_member(r->root, i, &name);
+        json_member_at(r->root, i, &name);
         if (strcmp(name, key) == 0)
             return true;
     }
@@ -42,7 +42,7 @@ bool hf_is_present_or_null(const struct hf_reader *r, const char *key)
 
 bool hf_has_value(const struct hf_reader *r, const char *key)
 {
-    return json_find(r->root, key).value != NULL;
+    return json_find_member(r->root, key).value != NULL;
 }
 
 bool hf_has_value_to_read(const struct hf_reader *r, const char *key)
@@ -60,7 +60,7 @@ enum status hf_read_size(const struct hf_reader *r, const char *key, const char 
 
 struct json_node hf_rope_parameters_of_full_layers(struct json_node parameters)
 {
-    struct json_node own = json_find(parameters, "full_attention");
+    struct json_node own = json_find_member(parameters, "full_attention");
     return json_is_object(own) ? own : parameters;
 }
 
@@ -80,7 +80,7 @@ enum status hf_read_rope_theta(const struct hf_reader *r)
     struct json_node holder;
     r->t->rope_theta = r->family->rope_theta > 0 ? r->family->rope_theta : 10000;
     enum status status = hf_find_rope_theta_holder(r, &holder);
-    if (status == STATUS_OK && json_find(holder, "rope_theta").value != NULL)
+    if (status == STATUS_OK && json_find_member(holder, "rope_theta").value != NULL)
         status = json_get_double(holder, "rope_theta", 1e-3, 1e15, &r->t->rope_theta, r->diag);
     return status;
 }

@@ -27,8 +27,8 @@ const char *hf_next_ignored_key(const char **list, size_t *size);
 /* True if the caller leaves the key unread. */
 bool hf_is_ignored(const struct hf_reader *r, const char *key);
 
-/* True if a key is present, even as null. json_find() treats null as absent, but a few keys mean different things
- * when they are null and when they are absent. */
+/* True if a key is present, even as null. json_find_member() treats null as absent, but a few keys mean different
+ * things when they are null and when they are absent. */
 bool hf_is_present_or_null(const struct hf_reader *r, const char *key);
 
 /* True if a key is present and not null. */

@@ -15,9 +15,9 @@ enum status hf_check_rotating_layers(const struct hf_reader *r, const char *mode
         status = json_get_array(r->root, "no_rope_layers", &list, r->diag);
     for (size_t l = 0; l < json_element_count(list) && status == STATUS_OK; l++) {
         int64_t rotates = 0;
-        status = json_as_i64(json_element(list, l), 0, 1, &rotates, r->diag);
+        status = json_as_i64(json_element_at(list, l), 0, 1, &rotates, r->diag);
         if (status == STATUS_OK && rotates != transformer_layer_rotates(r->t, (int64_t)l))
-            return json_error(json_element(list, l), r->diag, "layer %zu %s: %s", l,
+            return json_error(json_element_at(list, l), r->diag, "layer %zu %s: %s", l,
                               rotates ? "rotates" : "does not rotate", modelled);
     }
     return status;
@@ -25,7 +25,7 @@ enum status hf_check_rotating_layers(const struct hf_reader *r, const char *mode
 
 /* Sets unrotated_every to 1 + the index of the first layer that does not rotate, by the list no_rope_layers; to 0 if
  * all rotate. */
-static enum status find_first_unrotated(const struct hf_reader *r)
+static enum status set_unrotated_every_from_list(const struct hf_reader *r)
 {
     struct json_node list;
     enum status status = json_get_array(r->root, "no_rope_layers", &list, r->diag);
@@ -35,7 +35,7 @@ static enum status find_first_unrotated(const struct hf_reader *r)
     r->t->unrotated_every = 0;
     for (size_t l = 0; l < json_element_count(list) && status == STATUS_OK; l++) {
         int64_t rotates = 0;
-        status = json_as_i64(json_element(list, l), 0, 1, &rotates, r->diag);
+        status = json_as_i64(json_element_at(list, l), 0, 1, &rotates, r->diag);
         if (status == STATUS_OK && rotates == 0) {
             r->t->unrotated_every = (int64_t)l + 1;
             break;
@@ -49,13 +49,13 @@ static enum status read_rotating_layers_of_smollm3(const struct hf_reader *r)
     struct transformer *t = r->t;
     enum status status = STATUS_OK;
     if (t->attention_window > 0 && !hf_has_value_to_read(r, "layer_types"))
-        return json_error(json_find(r->root, "sliding_window"), r->diag,
+        return json_error(json_find_member(r->root, "sliding_window"), r->diag,
                           "windows in the layers that do not rotate, as without layer_types, are "
                           "not modelled: give layer_types, or --ignore sliding_window for full "
                           "attention");
     t->unrotated_every = 4; /* SmolLM3Config's no_rope_layer_interval */
     if (hf_has_value_to_read(r, "no_rope_layers"))
-        status = find_first_unrotated(r);
+        status = set_unrotated_every_from_list(r);
     else if (hf_has_value_to_read(r, "no_rope_layer_interval"))
         status = hf_read_size(r, "no_rope_layer_interval", "unrotated_every");
     if (status != STATUS_OK)
@@ -85,7 +85,7 @@ static enum status read_rotating_layers_by_windows(const struct hf_reader *r)
     t->unrotated_every = t->full_attention_every;
     for (int64_t l = 0; l < t->layers; l++)
         if (transformer_layer_rotates(t, l) != (transformer_layer_window(t, l) > 0))
-            return json_error(json_find(r->root, "layer_types"), r->diag,
+            return json_error(json_find_member(r->root, "layer_types"), r->diag,
                               "layer %" PRId64 " sees all keys and does not rotate: modelled is "
                               "every N-th layer that does so, counted from the first layer of the "
                               "model",

@@ -30,7 +30,7 @@ static enum status read_window(const struct hf_reader *r)
     if (hf_has_value(r, key)) {
         if (!r->family->has_windows)
             return json_error(
-                json_find(r->root, key), r->diag,
+                json_find_member(r->root, key), r->diag,
                 "Transformers' %s has no windows: remove it (or --ignore sliding_window) to model "
                 "full attention, or write \"model_type\": \"mistral\" for windows in all layers",
                 r->family->bit == HF_LLAMA ? "Llama" : r->family->model_type);
@@ -67,7 +67,7 @@ static enum status read_window_pattern(const struct hf_reader *r)
             return json_get_i64(r->root, keys[i], 1, 1 << 14, &t->full_attention_every, r->diag);
         const size_t size = strlen(word);
         if (size < 1 || strspn(word, "L") != size - 1 || word[size - 1] != 'G')
-            return json_error(json_find(r->root, keys[i]), r->diag,
+            return json_error(json_find_member(r->root, keys[i]), r->diag,
                               "'%s' is not modelled: some letters L and a last G are", word);
         t->full_attention_every = (int64_t)size;
     }
@@ -78,26 +78,26 @@ static enum status read_window_pattern(const struct hf_reader *r)
  * chunks, for "chunked_attention"; to false for "full_attention" and, in a family with linear attention, for
  * "linear_attention". In a family with chunks an element may also be a number, 1 for a layer with chunks (Llama 4's
  * no_rope_layers). */
-static enum status read_sliding_layers(const struct hf_reader *r, struct json_node types,
-                                       bool *slides)
+static enum status read_which_layers_slide(const struct hf_reader *r, struct json_node types,
+                                           bool *slides)
 {
     const bool chunks = (r->family->parts & HF_PART_CHUNKED_ATTENTION) != 0;
     const bool linear = (r->family->parts & HF_PART_LINEAR_ATTENTION) != 0;
     for (size_t i = 0; i < json_element_count(types); i++) {
         const char *type;
         int64_t rotates;
-        if (chunks && json_as_i64(json_element(types, i), 0, 1, &rotates, NULL) == STATUS_OK) {
+        if (chunks && json_as_i64(json_element_at(types, i), 0, 1, &rotates, NULL) == STATUS_OK) {
             slides[i] = rotates == 1;
             continue;
         }
-        enum status status = json_as_string(json_element(types, i), &type, r->diag);
+        enum status status = json_as_string(json_element_at(types, i), &type, r->diag);
         if (status != STATUS_OK)
             return status;
         slides[i] = strcmp(type, "sliding_attention") == 0 ||
                     (chunks && strcmp(type, "chunked_attention") == 0);
         if (!slides[i] && strcmp(type, "full_attention") != 0 &&
             !(linear && strcmp(type, "linear_attention") == 0))
-            return json_error(json_element(types, i), r->diag,
+            return json_error(json_element_at(types, i), r->diag,
                               "layers of '%s' are not modelled: full_attention and "
                               "sliding_attention are; --ignore "
                               "layer_types models the layers as without this key",
@@ -176,7 +176,7 @@ static enum status read_layer_types(const struct hf_reader *r)
         return json_error(types, r->diag, "it lists %zu layers, and the model has %" PRId64,
                           json_element_count(types), r->t->layers);
     bool *slides = heap_zalloc((size_t)r->t->layers, sizeof *slides);
-    status = read_sliding_layers(r, types, slides);
+    status = read_which_layers_slide(r, types, slides);
     if (status == STATUS_OK)
         status = set_windows_by_layer_types(r, types, slides);
     free(slides);

@@ -83,7 +83,7 @@ static const struct hub_model {
 
 /* True if the rest of a name is empty, or begins with a word that only says how the model was trained or stored:
  * "-Instruct", "-chat-hf". */
-static bool is_variant(const char *rest)
+static bool is_model_variant_suffix(const char *rest)
 {
     static const char *const variants[] = {"-hf", "-Instruct", "-Base", "-chat", "-it", "-pt"};
     if (*rest == '\0')
@@ -97,13 +97,14 @@ static bool is_variant(const char *rest)
     return false;
 }
 
-const char *hub_model_find(const char *name)
+const char *hub_model_find_preset(const char *name)
 {
     const char *slash = strrchr(name, '/');
     name = slash == NULL ? name : slash + 1;
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
         size_t size = strlen(models[i].name);
-        if (c_equal_ignoring_case_n(name, models[i].name, size) && is_variant(name + size))
+        if (c_equal_ignoring_case_n(name, models[i].name, size) &&
+            is_model_variant_suffix(name + size))
             return models[i].model;
     }
     return NULL;

@@ -7,7 +7,7 @@
 /* Returns the preset, or the line of fields (transformer_is_line()), that has the sizes of a model on the hub. The name
  * may have an owner before it, "Qwen/Qwen3-8B", and "-Instruct", "-Base", "-chat", "-hf", "-it" or "-pt" after it.
  * NULL: it is not known. */
-const char *hub_model_find(const char *name);
+const char *hub_model_find_preset(const char *name);
 
 /* A known model: its path on the hub ("Qwen/Qwen3-8B"), and the preset or line of fields that has its sizes. */
 struct hub_model_path {

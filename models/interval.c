@@ -138,7 +138,7 @@ static bool is_offloaded(const struct residual *run)
 }
 
 /* True if rows of tokens are sent between nodes to their experts. */
-static bool exchanges_tokens_between_nodes(const struct residual *run)
+static bool sends_tokens_to_experts_across_nodes(const struct residual *run)
 {
     return strstr(run->context, CONTEXT_SUFFIX_EXPERTS_ACROSS_NODES) != NULL;
 }
@@ -160,11 +160,11 @@ static bool are_runs_of_similar_size(const struct residual *a, const struct resi
 
 /* The properties that a measured row and a run must have in common, as a bit mask. */
 enum trait_bit {
-    SHARE_DEVICE = 1,
-    SHARE_PROFILE = 2,
-    SHARE_KERNEL = 4,
-    SHARE_LAYOUT = 8,
-    SHARE_SIZE = 16
+    TRAIT_SAME_DEVICE = 1,
+    TRAIT_SAME_PROFILE = 2,
+    TRAIT_SAME_KERNEL = 4,
+    TRAIT_SAME_LAYOUT = 8,
+    TRAIT_SAME_SIZE = 16
 };
 
 /* True if some measured row that counts has the properties `shared` (bits of enum trait_bit) in common with the
@@ -177,11 +177,11 @@ static bool has_measured_run_like(const struct measured_rows *measured, const st
         if (measured->is_run_residual_explained[i] &&
             (measured->left_out_laboratory == NULL ||
              strcmp(row->laboratory, measured->left_out_laboratory) != 0) &&
-            ((shared & SHARE_DEVICE) == 0 || same_device(row, run)) &&
-            ((shared & SHARE_PROFILE) == 0 || are_runs_of_same_profile(row, run)) &&
-            ((shared & SHARE_KERNEL) == 0 || strcmp(row->attention, run->attention) == 0) &&
-            ((shared & SHARE_LAYOUT) == 0 || are_runs_of_same_layout(row, run)) &&
-            ((shared & SHARE_SIZE) == 0 || are_runs_of_similar_size(row, run)) &&
+            ((shared & TRAIT_SAME_DEVICE) == 0 || same_device(row, run)) &&
+            ((shared & TRAIT_SAME_PROFILE) == 0 || are_runs_of_same_profile(row, run)) &&
+            ((shared & TRAIT_SAME_KERNEL) == 0 || strcmp(row->attention, run->attention) == 0) &&
+            ((shared & TRAIT_SAME_LAYOUT) == 0 || are_runs_of_same_layout(row, run)) &&
+            ((shared & TRAIT_SAME_SIZE) == 0 || are_runs_of_similar_size(row, run)) &&
             (mechanism == MECHANISM_COUNT || has_mechanism(row, mechanism, run)))
             return true;
     }
@@ -202,7 +202,8 @@ static void add_deviation_of_feature(struct interval *interval, const double *de
         return;
     for (; at > 0 && interval->unmeasured[at - 1].variance < variance; at--)
         interval->unmeasured[at] = interval->unmeasured[at - 1];
-    interval->unmeasured[at] = (struct unmeasured){(uint8_t)feature, (uint8_t)mechanism, variance};
+    interval->unmeasured[at] =
+        (struct unmeasured_feature){(uint8_t)feature, (uint8_t)mechanism, variance};
     interval->unmeasured_count++;
 }
 
@@ -220,7 +221,7 @@ static void add_unmeasured_layout_features(struct interval *interval,
                                            const struct residual *run, const double *deviation,
                                            bool all_unmeasured)
 {
-    const unsigned pool = is_run_of_neutral_profile(run) ? SHARE_DEVICE : SHARE_PROFILE;
+    const unsigned pool = is_run_of_neutral_profile(run) ? TRAIT_SAME_DEVICE : TRAIT_SAME_PROFILE;
     bool all = true;
     if (run->context[0] == '\0') /* the layout of a schedule from a file is not known */
         return;
@@ -231,7 +232,8 @@ static void add_unmeasured_layout_features(struct interval *interval,
             continue;
         bool elsewhere =
             is_run_of_neutral_profile(run) && has_measured_run_like(measured, run, 0, mechanism);
-        bool exchange = mechanism == MECHANISM_CONTEXT && exchanges_tokens_between_nodes(run) &&
+        bool exchange = mechanism == MECHANISM_CONTEXT &&
+                        sends_tokens_to_experts_across_nodes(run) &&
                         deviation[FEATURE_EXCHANGE] > 0;
         add_deviation_of_feature(
             interval, deviation,
@@ -241,10 +243,10 @@ static void add_unmeasured_layout_features(struct interval *interval,
             mechanism, elsewhere && !(deviation[FEATURE_ELSEWHERE] > 0) ? 0 : 1);
         all = false;
     }
-    if (all && !has_measured_run_like(measured, run, pool | SHARE_LAYOUT, MECHANISM_COUNT))
+    if (all && !has_measured_run_like(measured, run, pool | TRAIT_SAME_LAYOUT, MECHANISM_COUNT))
         add_deviation_of_feature(interval, deviation, FEATURE_TOGETHER, MECHANISM_COUNT, 1);
-    else if (all && !has_measured_run_like(measured, run, pool | SHARE_LAYOUT | SHARE_SIZE,
-                                           MECHANISM_COUNT))
+    else if (all && !has_measured_run_like(
+                        measured, run, pool | TRAIT_SAME_LAYOUT | TRAIT_SAME_SIZE, MECHANISM_COUNT))
         add_deviation_of_feature(interval, deviation, FEATURE_FAR, MECHANISM_COUNT, 1);
 }
 
@@ -257,25 +259,25 @@ static void find_unmeasured_features(struct interval *interval, const struct evi
                                            without};
     interval->unmeasured_count = 0;
     interval->device_is_measured =
-        has_measured_run_like(&measured, run, SHARE_DEVICE, MECHANISM_COUNT);
+        has_measured_run_like(&measured, run, TRAIT_SAME_DEVICE, MECHANISM_COUNT);
     if (is_run_of_neutral_profile(run) && deviation[FEATURE_NEUTRAL] > 0)
         add_deviation_of_feature(interval, deviation, FEATURE_NEUTRAL, MECHANISM_COUNT, 1);
     else if (is_run_of_neutral_profile(run) || run->real_framework != NULL ||
-             !has_measured_run_like(&measured, run, SHARE_PROFILE, MECHANISM_COUNT))
+             !has_measured_run_like(&measured, run, TRAIT_SAME_PROFILE, MECHANISM_COUNT))
         add_deviation_of_feature(interval, deviation, FEATURE_PROFILE, MECHANISM_COUNT, 1);
     /* If the profile only stands in for the real framework, its measured runs do not say how much memory the real
      * framework's layers need: those of Nanotron need up to twice as much as Megatron-LM's. */
     add_unmeasured_layout_features(interval, &measured, run, deviation,
                                    of == RESIDUAL_MEMORY && run->real_framework != NULL);
-    const unsigned kernel = run->attention[0] != '\0' ? SHARE_KERNEL : 0;
-    if (!has_measured_run_like(&measured, run, SHARE_DEVICE | kernel, MECHANISM_COUNT))
+    const unsigned kernel = run->attention[0] != '\0' ? TRAIT_SAME_KERNEL : 0;
+    if (!has_measured_run_like(&measured, run, TRAIT_SAME_DEVICE | kernel, MECHANISM_COUNT))
         add_deviation_of_feature(interval, deviation, FEATURE_KERNEL, MECHANISM_COUNT, 1);
     if (run->layer_s > 0)
         add_deviation_of_feature(interval, deviation, FEATURE_SMALL, MECHANISM_COUNT,
                                  fmin(1, SHORT_LAYER_S / run->layer_s));
 }
 
-static double variance_of(const struct interval *interval, double base)
+static double variance_of_interval(const struct interval *interval, double base)
 {
     double sum = base * base;
     for (uint32_t i = 0; i < interval->unmeasured_count; i++)
@@ -311,9 +313,10 @@ static void condition_interval_on_own_runs(struct interval *interval, double *va
     for (size_t i = 0; i < n; i++) {
         gsl_vector_set(covariance_with_new, i, covariance(&own[i], interval, base));
         for (size_t j = 0; j < n; j++)
-            gsl_matrix_set(k, i, j,
-                           covariance(&own[i], &own[j], base) +
-                               (i == j ? (1 - ERROR_CORRELATION) * variance_of(&own[i], base) : 0));
+            gsl_matrix_set(
+                k, i, j,
+                covariance(&own[i], &own[j], base) +
+                    (i == j ? (1 - ERROR_CORRELATION) * variance_of_interval(&own[i], base) : 0));
     }
     gsl_linalg_cholesky_decomp1(k);
     gsl_linalg_cholesky_solve(k, covariance_with_new, a);
@@ -355,18 +358,18 @@ static void apply_own_runs(struct interval *interval, double *variance,
 struct interval interval_of_run(const struct evidence *evidence, enum residual_quantity of,
                                 const struct residual *run, const char *without)
 {
-    struct interval interval = {.low = NAN, .high = NAN, .deviation = NAN};
+    struct interval interval = {.low = NAN, .high = NAN, .log_standard_deviation = NAN};
     const double base = evidence->deviations.log_deviation[of][FEATURE_BASE];
     if (!(base > 0))
         return interval;
     find_unmeasured_features(&interval, evidence, of, run, without);
-    double variance = variance_of(&interval, base);
+    double variance = variance_of_interval(&interval, base);
     const double slower = of == RESIDUAL_TIME ? 2 - base * base / variance : 1;
     apply_own_runs(&interval, &variance, evidence, of, without);
-    interval.deviation = sqrt(variance);
+    interval.log_standard_deviation = sqrt(variance);
     const double q = gsl_cdf_tdist_Qinv(TAIL_PROBABILITY, DEGREES_OF_FREEDOM);
-    interval.low = interval.log_shift_by_own_runs - q * interval.deviation;
-    interval.high = interval.log_shift_by_own_runs + q * interval.deviation * slower;
+    interval.low = interval.log_shift_by_own_runs - q * interval.log_standard_deviation;
+    interval.high = interval.log_shift_by_own_runs + q * interval.log_standard_deviation * slower;
     return interval;
 }
 
@@ -385,13 +388,13 @@ double interval_high(const struct interval *interval, double predicted)
     return predicted * exp(interval->high);
 }
 
-struct interval interval_inverse(const struct interval *interval)
+struct interval interval_of_reciprocal(const struct interval *interval)
 {
-    struct interval inverse = *interval;
-    inverse.low = -interval->high;
-    inverse.high = -interval->low;
-    inverse.log_shift_by_own_runs = -interval->log_shift_by_own_runs;
-    return inverse;
+    struct interval reciprocal = *interval;
+    reciprocal.low = -interval->high;
+    reciprocal.high = -interval->low;
+    reciprocal.log_shift_by_own_runs = -interval->log_shift_by_own_runs;
+    return reciprocal;
 }
 
 double interval_fit_probability(const struct interval *interval, double needed, double limit)
@@ -401,7 +404,7 @@ double interval_fit_probability(const struct interval *interval, double needed, 
     if (!interval_is_known(interval))
         return needed <= limit;
     return limit > 0 ? gsl_cdf_tdist_P((log(limit / needed) - interval->log_shift_by_own_runs) /
-                                           interval->deviation,
+                                           interval->log_standard_deviation,
                                        DEGREES_OF_FREEDOM)
                      : 0;
 }
@@ -417,7 +420,7 @@ static void put_mechanism(struct text *out, enum mechanism mechanism, const stru
     text_puts(out, mechanism == MECHANISM_CONTEXT ? run->context : names[mechanism]);
 }
 
-void interval_put_unmeasured(struct text *out, const struct unmeasured *unmeasured,
+void interval_put_unmeasured(struct text *out, const struct unmeasured_feature *unmeasured,
                              const struct residual *run)
 {
     switch ((enum interval_feature)unmeasured->feature) {

@@ -50,7 +50,7 @@ void evidence_find_explained_runs(struct evidence *evidence);
 void evidence_release(struct evidence *evidence);
 
 /* A feature of a run that no measured run has, with its variance. */
-struct unmeasured {
+struct unmeasured_feature {
     uint8_t feature; /* enum interval_feature */
     /* enum mechanism, for FEATURE_MECHANISM, FEATURE_ELSEWHERE and FEATURE_EXCHANGE; else MECHANISM_COUNT */
     uint8_t mechanism;
@@ -67,12 +67,12 @@ enum { UNMEASURED_MAX = 12 };
 struct interval {
     /* logarithms of the two ends, each over the predicted value; NAN: there is no interval */
     double low, high;
-    double deviation;             /* the standard deviation s of the logarithm */
-    double log_shift_by_own_runs; /* what the user's own runs add to the logarithms of both ends */
-    uint32_t own_run_count;       /* number of these runs */
-    bool device_is_measured;      /* some run was measured on the device */
+    double log_standard_deviation; /* the standard deviation s of the logarithm */
+    double log_shift_by_own_runs;  /* what the user's own runs add to the logarithms of both ends */
+    uint32_t own_run_count;        /* number of these runs */
+    bool device_is_measured;       /* some run was measured on the device */
     uint32_t unmeasured_count;
-    struct unmeasured unmeasured[UNMEASURED_MAX]; /* largest first */
+    struct unmeasured_feature unmeasured[UNMEASURED_MAX]; /* largest first */
 };
 
 /* Returns the interval of a prediction. run: its features; the residuals in it are not read. without: a laboratory
@@ -88,14 +88,14 @@ double interval_low(const struct interval *interval, double predicted);
 double interval_high(const struct interval *interval, double predicted);
 
 /* Returns the interval of 1 / value: from that of a step's seconds it makes that of tokens per second. */
-struct interval interval_inverse(const struct interval *interval);
+struct interval interval_of_reciprocal(const struct interval *interval);
 
 /* Returns the probability that the bytes a step needs, predicted as `needed`, are at most `limit`. Without shift by own
  * runs it is 0.5 if the two are equal. Without an interval it is 1 if needed <= limit, else 0. */
 double interval_fit_probability(const struct interval *interval, double needed, double limit);
 
 /* Appends the name of an unmeasured feature of a run: "tensor parallelism with torchtitan", "fa3 on h200". */
-void interval_put_unmeasured(struct text *out, const struct unmeasured *unmeasured,
+void interval_put_unmeasured(struct text *out, const struct unmeasured_feature *unmeasured,
                              const struct residual *run);
 
 #endif

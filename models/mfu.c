@@ -53,7 +53,7 @@ typedef double linear_function(const struct transformer *t);
 
 static double linear_flops_per_token_exact(const struct transformer *t)
 {
-    return 2 * (double)transformer_matmul_parameters(t) +
+    return 2 * (double)transformer_active_matrix_parameters(t) +
            (double)transformer_head_flops_per_token(t);
 }
 
@@ -104,7 +104,7 @@ double mfu_model_flops(enum mfu_convention convention, const struct transformer 
 {
     /* the share of causal pairs that windows or block-sparse attention leave visible; exactly 1 without them */
     const double seen = transformer_visible_attention_flops(t, seq_len) /
-                        transformer_attention_flops(t, seq_len, true);
+                        transformer_layer_attention_flops(t, seq_len, true);
     return mfu_visible_flops(convention, t, seq_len, sequences, recomputes, seen);
 }
 
@@ -114,7 +114,8 @@ double mfu_visible_flops(enum mfu_convention convention, const struct transforme
     assert((unsigned)convention < MFU_CONVENTION_COUNT);
     const struct mfu_row *row = &mfu_table[convention];
     const double forwards = row->counts_recompute && recomputes ? 4 : 3;
-    double attention = transformer_attention_flops(t, seq_len, row->halves_attention_pairs) * seen;
+    double attention =
+        transformer_layer_attention_flops(t, seq_len, row->halves_attention_pairs) * seen;
     /* LoongTrain counts 2sh flops per token in its attention, even if all heads together are wider or narrower than
      * h */
     if (convention == MFU_LOONGTRAIN)
@@ -140,7 +141,7 @@ double mfu_fraction(enum mfu_convention convention, const struct transformer *t,
            (step_s * (double)devices * peak_flops_per_s);
 }
 
-void mfu_explain_excess(struct text *out, const double fraction[MFU_CONVENTION_COUNT])
+void mfu_explain_fractions_above_one(struct text *out, const double fraction[MFU_CONVENTION_COUNT])
 {
     int above = 0;
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++)

@@ -60,6 +60,6 @@ double mfu_fraction(enum mfu_convention convention, const struct transformer *t,
 
 /* Appends an explanation if the MFU is above 1 in a convention that counts the pairs that the mask hides; else appends
  * nothing. fraction[]: the MFU in each convention; 0: the convention is not shown. */
-void mfu_explain_excess(struct text *out, const double fraction[MFU_CONVENTION_COUNT]);
+void mfu_explain_fractions_above_one(struct text *out, const double fraction[MFU_CONVENTION_COUNT]);
 
 #endif

@@ -12,7 +12,7 @@ static const int64_t SIZE_LIMIT = (int64_t)1 << 50;
 
 /* The programs of nccl-tests, and the collective of a schedule that each measures. */
 static const struct {
-    const char *test;
+    const char *program_name;
     enum work_kind kind;
     /* a rank sends the printed size divided by the number of ranks; false: a rank sends the printed size */
     bool is_size_of_all_ranks;
@@ -26,19 +26,19 @@ static const struct {
     {"reduce_perf", WORK_REDUCE, false},
 };
 
-struct tests_word {
+struct nccl_tests_word {
     const char *text;
     size_t size;
 };
 
-struct tests_table {
+struct nccl_tests_reader {
     struct points *points;
     struct diag *diag;
     int64_t min_bytes;
-    int test_row;       /* row of tests; -1: not known yet */
+    int test_index;     /* row of tests; -1: not known yet */
     int64_t rank_count; /* number of ranks that this header has listed so far */
     size_t host_count;
-    struct tests_word host[HOSTS_MAX];
+    struct nccl_tests_word host[HOSTS_MAX];
     /* indices of columns; -1: the line of column names has not been read yet */
     int size_column, type_column, time_column;
     size_t column_count;
@@ -48,12 +48,12 @@ struct tests_table {
     int64_t first_row_bytes, last_row_bytes;
 };
 
-static bool word_is(struct tests_word word, const char *text)
+static bool word_is(struct nccl_tests_word word, const char *text)
 {
     return strlen(text) == word.size && memcmp(word.text, text, word.size) == 0;
 }
 
-static size_t split_words(const char *line, size_t size, struct tests_word *words)
+static size_t split_words(const char *line, size_t size, struct nccl_tests_word *words)
 {
     size_t count = 0, at = 0;
     while (at < size && count < WORDS_MAX) {
@@ -63,22 +63,23 @@ static size_t split_words(const char *line, size_t size, struct tests_word *word
         while (at < size && line[at] != ' ' && line[at] != '\t' && line[at] != '\r')
             at++;
         if (at > begin)
-            words[count++] = (struct tests_word){line + begin, at - begin};
+            words[count++] = (struct nccl_tests_word){line + begin, at - begin};
     }
     return count;
 }
 
-static int find_test(struct tests_word word)
+static int find_test(struct nccl_tests_word word)
 {
     for (size_t i = 0; i < ARRAY_LEN(tests); i++)
-        if (word_is(word, tests[i].test))
+        if (word_is(word, tests[i].program_name))
             return (int)i;
     return -1;
 }
 
 /* Reports that the lines of two runs alternate, so that it is not known to which run a row belongs. why: what shows it,
  * in words. */
-static enum status refuse_mixed(const struct tests_table *table, struct loc at, const char *why)
+static enum status refuse_mixed_runs(const struct nccl_tests_reader *table, struct loc at,
+                                     const char *why)
 {
     return diag_error(table->diag, at, STATUS_BAD_INPUT,
                       "%s: the lines of two runs are mixed here; write the output of each run to a "
@@ -88,8 +89,8 @@ static enum status refuse_mixed(const struct tests_table *table, struct loc at, 
 
 /* Reads "Rank  0 Group  0 Pid  1234 on  node1 device  0 [0x07] NVIDIA H100": the host follows "on". A run lists its
  * ranks in order, from 0. */
-static enum status read_rank(struct tests_table *table, struct loc at,
-                             const struct tests_word *words, size_t count)
+static enum status read_rank(struct nccl_tests_reader *table, struct loc at,
+                             const struct nccl_tests_word *words, size_t count)
 {
     int64_t rank;
     if (table->has_rows_after_rank_list) { /* the list of ranks of another run begins */
@@ -105,7 +106,7 @@ static enum status read_rank(struct tests_table *table, struct loc at,
         char why[80];
         c_snprintf(why, sizeof why, "rank %lld is listed where rank %lld would follow",
                    (long long)rank, (long long)table->rank_count);
-        return refuse_mixed(table, at, why);
+        return refuse_mixed_runs(table, at, why);
     }
     size_t on = 0;
     while (on < count && !word_is(words[on], "on"))
@@ -116,7 +117,7 @@ static enum status read_rank(struct tests_table *table, struct loc at,
     if (++table->rank_count > RANKS_MAX)
         return diag_error(table->diag, at, STATUS_BAD_INPUT,
                           "the output lists more than %d ranks, the most that are read", RANKS_MAX);
-    struct tests_word host = words[on + 1];
+    struct nccl_tests_word host = words[on + 1];
     for (size_t i = 0; i < table->host_count; i++)
         if (table->host[i].size == host.size &&
             memcmp(table->host[i].text, host.text, host.size) == 0)
@@ -130,7 +131,8 @@ static enum status read_rank(struct tests_table *table, struct loc at,
 
 /* Finds the columns in "size count type redop root time algbw busbw #wrong time ...". The first column `time` counts,
  * that of the out-of-place call. */
-static void read_columns(struct tests_table *table, const struct tests_word *words, size_t count)
+static void read_columns(struct nccl_tests_reader *table, const struct nccl_tests_word *words,
+                         size_t count)
 {
     table->column_count = count;
     table->size_column = table->type_column = table->time_column = -1;
@@ -145,8 +147,8 @@ static void read_columns(struct tests_table *table, const struct tests_word *wor
     }
 }
 
-static enum status read_comment(struct tests_table *table, struct loc at,
-                                const struct tests_word *words, size_t count)
+static enum status read_comment(struct nccl_tests_reader *table, struct loc at,
+                                const struct nccl_tests_word *words, size_t count)
 {
     if (count == 0)
         return STATUS_OK;
@@ -160,8 +162,8 @@ static enum status read_comment(struct tests_table *table, struct loc at,
     }
     if (count >= 4 && word_is(words[0], "Collective") && word_is(words[1], "test") &&
         word_is(words[2], "starting:")) {
-        table->test_row = find_test(words[3]);
-        if (table->test_row < 0)
+        table->test_index = find_test(words[3]);
+        if (table->test_index < 0)
             return diag_error(table->diag, at, STATUS_BAD_INPUT,
                               "'%.*s' tests a collective that no schedule uses",
                               (int)(words[3].size < 60 ? words[3].size : 60), words[3].text);
@@ -170,7 +172,7 @@ static enum status read_comment(struct tests_table *table, struct loc at,
 }
 
 /* Returns the dtype of a type of nccl-tests; DTYPE_U8 for types that no dtype has, since only bytes matter. */
-static enum dtype dtype_of(struct tests_word word)
+static enum dtype dtype_of_nccl_type(struct nccl_tests_word word)
 {
     static const struct {
         const char *name;
@@ -185,12 +187,12 @@ static enum dtype dtype_of(struct tests_word word)
     return DTYPE_U8;
 }
 
-static enum status read_row(struct tests_table *table, struct loc at,
-                            const struct tests_word *words, size_t count)
+static enum status read_row(struct nccl_tests_reader *table, struct loc at,
+                            const struct nccl_tests_word *words, size_t count)
 {
     int64_t size;
     double time_us;
-    if (table->test_row < 0)
+    if (table->test_index < 0)
         return diag_error(
             table->diag, at, STATUS_BAD_INPUT,
             "the output does not say which test printed it; write its name before the "
@@ -218,16 +220,16 @@ static enum status read_row(struct tests_table *table, struct loc at,
                           (long long)size, (long long)SIZE_LIMIT);
     /* Sizes ascend in a run; with --run_cycles they begin again with the first one. */
     if (size <= table->last_row_bytes && size != table->first_row_bytes)
-        return refuse_mixed(table, at, "the sizes of the rows do not ascend");
+        return refuse_mixed_runs(table, at, "the sizes of the rows do not ascend");
     if (table->first_row_bytes < 0)
         table->first_row_bytes = size;
     table->last_row_bytes = size;
-    struct tests_word time = words[table->time_column];
+    struct nccl_tests_word time = words[table->time_column];
     if (!parse_double(time.text, time.size, &time_us) || !(time_us >= 0 && time_us < 1e12))
         return diag_error(table->diag, at, STATUS_BAD_INPUT, "'%.*s' is no time in us",
                           (int)(time.size < 60 ? time.size : 60), time.text);
     table->has_rows_after_rank_list = true;
-    int64_t bytes = tests[table->test_row].is_size_of_all_ranks ? size / table->rank_count : size;
+    int64_t bytes = tests[table->test_index].is_size_of_all_ranks ? size / table->rank_count : size;
     if (size < table->min_bytes || bytes == 0 || time_us == 0)
         return STATUS_OK;
     struct point point = {
@@ -241,8 +243,8 @@ static enum status read_row(struct tests_table *table, struct loc at,
         .repeats = 1,
     };
     struct work *work = &point.work;
-    work->kind = (uint8_t)tests[table->test_row].kind;
-    work->in = work->out = (uint8_t)dtype_of(words[table->type_column]);
+    work->kind = (uint8_t)tests[table->test_index].kind;
+    work->in = work->out = (uint8_t)dtype_of_nccl_type(words[table->type_column]);
     work->p[0] = table->rank_count;
     if (work->kind == WORK_SHIFT) {
         work->p2p.by = 1;
@@ -280,10 +282,10 @@ static size_t launcher_tag_size(const char *line, size_t size)
 
 /* Reads one line of the output. A row of the table starts with a whole number; other lines between rows, which mpirun
  * or NCCL_DEBUG print, are skipped. */
-static enum status read_line(struct tests_table *table, struct loc at, const char *line,
+static enum status read_line(struct nccl_tests_reader *table, struct loc at, const char *line,
                              size_t size)
 {
-    struct tests_word words[WORDS_MAX];
+    struct nccl_tests_word words[WORDS_MAX];
     for (int tagged = 0; tagged < 2; tagged++) {
         while (size > 0 && (*line == ' ' || *line == '\t')) {
             line++;
@@ -318,20 +320,20 @@ bool nccl_tests_recognise(const char *data, size_t size)
 enum status nccl_tests_parse(struct points *points, const char *name, const char *data, size_t size,
                              const char *test, int64_t min_bytes, struct diag *diag)
 {
-    struct tests_table *table = heap_zalloc(1, sizeof *table);
+    struct nccl_tests_reader *table = heap_zalloc(1, sizeof *table);
     struct loc at = {.name = arena_text(&points->arena, name, strlen(name)), .line = 1};
-    *table = (struct tests_table){
+    *table = (struct nccl_tests_reader){
         .points = points,
         .diag = diag,
         .min_bytes = min_bytes,
-        .test_row = test ? find_test((struct tests_word){test, strlen(test)}) : -1,
+        .test_index = test ? find_test((struct nccl_tests_word){test, strlen(test)}) : -1,
         .size_column = -1,
         .type_column = -1,
         .time_column = -1,
         .first_row_bytes = -1,
         .last_row_bytes = -1};
     enum status status = STATUS_OK;
-    if (test && table->test_row < 0)
+    if (test && table->test_index < 0)
         status = diag_error(diag, at, STATUS_BAD_INPUT,
                             "'%s' tests a collective that no schedule uses; all_reduce_perf, "
                             "all_gather_perf, reduce_scatter_perf, alltoall_perf, broadcast_perf, "

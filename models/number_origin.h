@@ -18,9 +18,10 @@ enum number_origin {
 extern const char *const number_origin_names[NUMBER_ORIGIN_COUNT];
 
 /* Reads the member "how" of a number's object; without it the number is stated. */
-enum status number_origin_read(struct json_node object, enum number_origin *how, struct diag *diag);
+enum status number_origin_read_json(struct json_node object, enum number_origin *how,
+                                    struct diag *diag);
 
 /* True if no source states the number and it was not measured. */
-bool number_origin_is_not_stated(enum number_origin how);
+bool number_origin_is_guessed(enum number_origin how);
 
 #endif

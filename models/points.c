@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum points_column {
-    COLUMN_MEASURED,
+    COLUMN_POINT_ROLE,
     COLUMN_KIND,
     COLUMN_PARAMS,
     COLUMN_IN_DTYPE,
@@ -158,7 +158,7 @@ static enum status report_bad_point_role(const struct record *record, struct dia
                     : i + 1 < POINT_ROLE_COUNT ? ", "
                                                : " or ",
                     role_names[i]);
-    enum status status = field_error(record, COLUMN_MEASURED, diag, roles.data);
+    enum status status = field_error(record, COLUMN_POINT_ROLE, diag, roles.data);
     text_release(&roles);
     return status;
 }
@@ -211,8 +211,8 @@ static enum status read_params(const struct record *record, struct work *work, s
 }
 
 /* Fails unless the number of K/V heads of an attention divides its number of heads: formulas rely on it. */
-static enum status check_work(const struct record *record, const struct work *work,
-                              struct diag *diag)
+static enum status check_kv_heads_divide_heads(const struct record *record, const struct work *work,
+                                               struct diag *diag)
 {
     bool attention = work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD;
     if (attention && work->attention.heads % work->attention.kv_heads != 0)
@@ -313,7 +313,7 @@ static enum status read_row(void *context, const struct record *borrowed, struct
                           .nodes = reader->nodes,
                           .loopback = reader->loopback};
     for (int i = 0; i < POINT_ROLE_COUNT; i++)
-        if (strcmp(record.fields[COLUMN_MEASURED], role_names[i]) == 0)
+        if (strcmp(record.fields[COLUMN_POINT_ROLE], role_names[i]) == 0)
             point.role = (uint8_t)i;
     if (point.role == POINT_ROLE_COUNT)
         return report_bad_point_role(&record, diag);
@@ -323,7 +323,7 @@ static enum status read_row(void *context, const struct record *borrowed, struct
     point.work.kind = (uint8_t)kind;
     enum status status = read_params(&record, &point.work, diag);
     if (status == STATUS_OK)
-        status = check_work(&record, &point.work, diag);
+        status = check_kv_heads_divide_heads(&record, &point.work, diag);
     if (status == STATUS_OK)
         status = read_dtypes(&record, &point.work, diag);
     if (status == STATUS_OK)

@@ -28,8 +28,8 @@ static int compare_names(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-enum status presets_list(const char *kind, const char *const **names, size_t *count,
-                         struct arena *arena, struct diag *diag)
+enum status presets_list_names(const char *kind, const char *const **names, size_t *count,
+                               struct arena *arena, struct diag *diag)
 {
     *names = NULL;
     *count = 0;
@@ -81,7 +81,7 @@ enum status presets_find_path(const char *kind, const char *what, const char *na
 {
     const char *const *names;
     size_t count;
-    enum status status = presets_list(kind, &names, &count, arena, diag);
+    enum status status = presets_list_names(kind, &names, &count, arena, diag);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < count; i++) {

@@ -18,8 +18,8 @@ const char *presets_path(struct arena *arena, const char *kind, const char *name
 
 /* Lists the names of all presets of a kind (files NAME.json), sorted, in arena. A folder that cannot be read is an
  * error. */
-enum status presets_list(const char *kind, const char *const **names, size_t *count,
-                         struct arena *arena, struct diag *diag);
+enum status presets_list_names(const char *kind, const char *const **names, size_t *count,
+                               struct arena *arena, struct diag *diag);
 
 /* Sets *path to the file of preset `name` of a kind. If there is none, the message is "at: error: no cluster 'dgx-h10'
  * ...; did you mean 'dgx-h100'?", in which `what` is "cluster". */

@@ -18,20 +18,20 @@ static const struct {
 
 /* Returns the scaling; SCALING_NONE for a number that is no scaling, which a struct work that was not checked may
  * have. */
-static enum scaling scaling_or_none(enum scaling scaling)
+static enum scaling scaling_or_none_if_invalid(enum scaling scaling)
 {
     return scaling < SCALING_COUNT ? scaling : SCALING_NONE;
 }
 
 enum dtype scaling_scale_dtype(enum scaling scaling)
 {
-    return scalings[scaling_or_none(scaling)].dtype;
+    return scalings[scaling_or_none_if_invalid(scaling)].dtype;
 }
 
 struct scaling_block scaling_block(enum scaling scaling, int64_t rows, int64_t cols)
 {
-    int64_t r = scalings[scaling_or_none(scaling)].rows,
-            c = scalings[scaling_or_none(scaling)].cols;
+    int64_t r = scalings[scaling_or_none_if_invalid(scaling)].rows,
+            c = scalings[scaling_or_none_if_invalid(scaling)].cols;
     return (struct scaling_block){r > 0 ? r : rows, c > 0 ? c : cols};
 }
 
@@ -70,8 +70,8 @@ static int64_t blocks_along_rows(const struct scaling_layout *l, int64_t block, 
 /* Returns the number of scales for which the first `groups` matrices have room. Together they have `rows` rows. */
 static int64_t scale_count(const struct scaling_layout *l, int64_t groups, int64_t rows)
 {
-    const int64_t r = scalings[scaling_or_none(l->scaling)].rows,
-                  c = scalings[scaling_or_none(l->scaling)].cols;
+    const int64_t r = scalings[scaling_or_none_if_invalid(l->scaling)].rows,
+                  c = scalings[scaling_or_none_if_invalid(l->scaling)].cols;
     const int64_t along = l->is_transposed ? c : r, across = l->is_transposed ? r : c;
     return saturating_product(blocks_along_rows(l, along, groups, rows),
                               across == 0 ? 1 : block_count(l->cols, across));

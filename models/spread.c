@@ -18,20 +18,20 @@ static const char *const names[SPREAD_PART_COUNT] = {
     [SPREAD_NETWORK_LINKS] = "links between nodes",
 };
 
-const char *spread_part_name(enum spread_part part)
+const char *spread_part_name(enum spread_machine_part part)
 {
     return names[part];
 }
 
 /* Sets *part to the part to which a number of models/cost_params.def belongs. Returns false if it belongs to none:
  * sizes of tiles, and all numbers of the family `device` but the start of a kernel. */
-static bool find_part_of_param(const struct cost_param *param, enum spread_part *part)
+static bool find_part_of_param(const struct cost_param *param, enum spread_machine_part *part)
 {
     static const char *const left_out[] = {"tile", "small_tile"};
     for (size_t i = 0; i < ARRAY_LEN(left_out); i++)
         if (strcmp(param->field, left_out[i]) == 0)
             return false;
-    switch (param->family_of_param) {
+    switch (param->cost_family_of_param) {
     case COST_MATMUL:
         *part = SPREAD_PRODUCTS;
         return true;
@@ -53,7 +53,7 @@ static bool find_part_of_param(const struct cost_param *param, enum spread_part 
 /* The fields of a cluster file that belong to a part: they say how fast its links and its host are in use. */
 static const struct {
     const char *path;
-    enum spread_part part;
+    enum spread_machine_part part;
 } fields[] = {
     {"fabric.efficiency", SPREAD_NODE_LINKS},
     {"fabric.all_to_all_efficiency", SPREAD_NODE_LINKS},
@@ -80,13 +80,13 @@ static const struct {
 /* A number of the machine that belongs to a part. */
 struct machine_number_with_spread {
     double *value; /* in struct device_cost or struct cluster */
-    enum spread_part part;
+    enum spread_machine_part part;
     bool is_slower_if_smaller; /* a smaller value is slower */
     double spread;             /* 0: not measured */
 };
 typedef void visitor(void *context, struct machine_number_with_spread number);
 
-static double spread_of_fact(const struct device_cost *cost, const char *name)
+static double spread_of_cost_fact(const struct device_cost *cost, const char *name)
 {
     for (size_t i = 0; i < cost->facts.count; i++)
         if (strcmp(cost->facts.row[i].name, name) == 0)
@@ -105,13 +105,13 @@ static void visit_attention(struct device_cost *cost, visitor *visit, void *cont
             continue;
         snprintf(name, sizeof name, "attention.%s.%s.ramp_s", of, cost_pass_names[pass]);
         visit(context, (struct machine_number_with_spread){&attention->ramp_s, SPREAD_ATTENTION,
-                                                           false, spread_of_fact(cost, name)});
+                                                           false, spread_of_cost_fact(cost, name)});
         for (size_t d = 0; d < attention->dim_count; d++) {
             snprintf(name, sizeof name, "attention.%s.%s.rates.%lld", of, cost_pass_names[pass],
                      (long long)attention->head_dim[d]);
             visit(context,
                   (struct machine_number_with_spread){&attention->flop_per_s[d], SPREAD_ATTENTION,
-                                                      true, spread_of_fact(cost, name)});
+                                                      true, spread_of_cost_fact(cost, name)});
         }
     }
 }
@@ -128,7 +128,7 @@ static void visit_all_numbers(struct device_cost *cost, struct cluster *cluster,
             continue;
         snprintf(name, sizeof name, "%s.%s", param->family, param->field);
         number.is_slower_if_smaller = param->unit != UNIT_SECONDS && param->unit != UNIT_BYTES;
-        number.spread = spread_of_fact(cost, name);
+        number.spread = spread_of_cost_fact(cost, name);
         visit(context, number);
     }
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
@@ -137,7 +137,7 @@ static void visit_all_numbers(struct device_cost *cost, struct cluster *cluster,
         snprintf(name, sizeof name, "memory.kinds.%s", work_kind_info((enum work_kind)kind)->name);
         visit(context,
               (struct machine_number_with_spread){&cost->kind_bandwidth_share[kind], SPREAD_MEMORY,
-                                                  true, spread_of_fact(cost, name)});
+                                                  true, spread_of_cost_fact(cost, name)});
     }
     visit_attention(cost, visit, context);
     for (size_t i = 0; i < ARRAY_LEN(fields); i++) {
@@ -151,11 +151,11 @@ static void visit_all_numbers(struct device_cost *cost, struct cluster *cluster,
 
 /* The smallest and the largest spread of a part; 0, 0: none was measured. */
 struct spread_range {
-    enum spread_part part;
+    enum spread_machine_part part;
     double smallest, largest;
 };
 
-static void widen_range(void *context, struct machine_number_with_spread number)
+static void include_number_in_spread_range(void *context, struct machine_number_with_spread number)
 {
     struct spread_range *range = context;
     if (number.part != range->part || number.spread == 0)
@@ -165,25 +165,28 @@ static void widen_range(void *context, struct machine_number_with_spread number)
 }
 
 static struct spread_range range_of_part(const struct device_cost *cost,
-                                         const struct cluster *cluster, enum spread_part part)
+                                         const struct cluster *cluster,
+                                         enum spread_machine_part part)
 {
-    struct spread_range range = {.part = part}; /* widen_range() changes no number */
-    visit_all_numbers((struct device_cost *)cost, (struct cluster *)cluster, widen_range, &range);
+    struct spread_range range = {.part =
+                                     part}; /* include_number_in_spread_range() changes no number */
+    visit_all_numbers((struct device_cost *)cost, (struct cluster *)cluster,
+                      include_number_in_spread_range, &range);
     return range;
 }
 
 double spread_largest_of_part(const struct device_cost *cost, const struct cluster *cluster,
-                              enum spread_part part)
+                              enum spread_machine_part part)
 {
     return range_of_part(cost, cluster, part).largest;
 }
 
-static double error_of_estimate(const struct cost_calibration *calibration)
+static double error_of_estimate(const struct cost_calibrated_range *calibration)
 {
-    return calibration->is_calibrated ? 0 : calibration->residual;
+    return calibration->is_calibrated ? 0 : calibration->rms_relative_error;
 }
 
-double spread_estimated_error(const struct device_cost *cost, enum spread_part part)
+double spread_estimated_error(const struct device_cost *cost, enum spread_machine_part part)
 {
     static const enum cost_family family[SPREAD_PART_COUNT] = {[SPREAD_PRODUCTS] = COST_MATMUL,
                                                                [SPREAD_MEMORY] = COST_MEMORY,
@@ -201,22 +204,22 @@ double spread_estimated_error(const struct device_cost *cost, enum spread_part p
     return part <= SPREAD_HOST_WORK ? error_of_estimate(&cost->calibration[family[part]]) : 0;
 }
 
-bool spread_is_known(const struct device_cost *cost, const struct cluster *cluster)
+bool spread_has_measured_number(const struct device_cost *cost, const struct cluster *cluster)
 {
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
-        if (spread_largest_of_part(cost, cluster, (enum spread_part)part) > 0)
+        if (spread_largest_of_part(cost, cluster, (enum spread_machine_part)part) > 0)
             return true;
     return false;
 }
 
-/* Which numbers of a part slow_number_by_its_spread() makes slower, and by how much. */
+/* Which numbers of a part slow_down_number_of_part() makes slower, and by how much. */
 struct slowdown {
-    enum spread_part part;
+    enum spread_machine_part part;
     /* 0: measured numbers change, each by its own spread; else numbers that were not measured change by this factor */
     double factor_for_unmeasured_numbers;
 };
 
-static void slow_number_by_its_spread(void *context, struct machine_number_with_spread number)
+static void slow_down_number_of_part(void *context, struct machine_number_with_spread number)
 {
     const struct slowdown *move = context;
     bool measured = number.spread > 0;
@@ -229,7 +232,7 @@ static void slow_number_by_its_spread(void *context, struct machine_number_with_
 /* Multiplies the measured times of products (SPREAD_PRODUCTS) or of attention (SPREAD_ATTENTION) by the factor; other
  * parts have no measured times. points->row then is a copy in the arena. */
 static void slow_measured_points_of_part(struct cost_points *points, struct arena *arena,
-                                         enum spread_part part, double factor)
+                                         enum spread_machine_part part, double factor)
 {
     if (points->count == 0 || (part != SPREAD_PRODUCTS && part != SPREAD_ATTENTION))
         return;
@@ -241,20 +244,21 @@ static void slow_measured_points_of_part(struct cost_points *points, struct aren
     points->row = row;
 }
 
-void spread_slow_measured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
-                          enum spread_part part)
+void spread_slow_down_measured_numbers(struct device_cost *cost, struct cluster *cluster,
+                                       struct arena *arena, enum spread_machine_part part)
 {
     struct slowdown move = {.part = part};
     slow_measured_points_of_part(&cost->points, arena, part,
                                  exp(range_of_part(cost, cluster, part).smallest));
-    visit_all_numbers(cost, cluster, slow_number_by_its_spread, &move);
+    visit_all_numbers(cost, cluster, slow_down_number_of_part, &move);
 }
 
-void spread_slow_unmeasured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
-                            enum spread_part part, double factor)
+void spread_slow_down_unmeasured_numbers(struct device_cost *cost, struct cluster *cluster,
+                                         struct arena *arena, enum spread_machine_part part,
+                                         double factor)
 {
     struct slowdown move = {.part = part, .factor_for_unmeasured_numbers = factor};
     if (spread_largest_of_part(cost, cluster, part) == 0)
         slow_measured_points_of_part(&cost->points, arena, part, factor);
-    visit_all_numbers(cost, cluster, slow_number_by_its_spread, &move);
+    visit_all_numbers(cost, cluster, slow_down_number_of_part, &move);
 }

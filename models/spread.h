@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-enum spread_part {
+enum spread_machine_part {
     SPREAD_PRODUCTS,
     SPREAD_ATTENTION,
     SPREAD_MEMORY,
@@ -30,28 +30,30 @@ enum spread_part {
 };
 
 /* Returns the name of a part: "products", "links within a node". */
-const char *spread_part_name(enum spread_part part);
+const char *spread_part_name(enum spread_machine_part part);
 
 /* Returns the largest spread of the numbers of a part; 0: none was measured. */
 double spread_largest_of_part(const struct device_cost *cost, const struct cluster *cluster,
-                              enum spread_part part);
+                              enum spread_machine_part part);
 
 /* True if any number of the machine was measured. */
-bool spread_is_known(const struct device_cost *cost, const struct cluster *cluster);
+bool spread_has_measured_number(const struct device_cost *cost, const struct cluster *cluster);
 
 /* Returns the relative error that the device's file states for the estimated numbers of a part; 0 if the part has no
  * estimated numbers, or belongs to the cluster. */
-double spread_estimated_error(const struct device_cost *cost, enum spread_part part);
+double spread_estimated_error(const struct device_cost *cost, enum spread_machine_part part);
 
-/* Make the numbers of a part slower. spread_slow_measured() slows those that have a spread, each by the factor
- * exp(spread); spread_slow_unmeasured() slows the others, by `factor`. Numbers change in place.
+/* Make the numbers of a part slower. spread_slow_down_measured_numbers() slows those that have a spread, each by the
+ * factor exp(spread); spread_slow_down_unmeasured_numbers() slows the others, by `factor`. Numbers change in place.
  *
- * The measured times of products and attention (struct cost_points) belong to a part, too. spread_slow_measured() slows
- * them by exp of the smallest spread of the part; spread_slow_unmeasured() slows them by `factor` if no number of the
- * part has a spread. cost->points.row then is a copy in the arena. */
-void spread_slow_measured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
-                          enum spread_part part);
-void spread_slow_unmeasured(struct device_cost *cost, struct cluster *cluster, struct arena *arena,
-                            enum spread_part part, double factor);
+ * The measured times of products and attention (struct cost_points) belong to a part, too.
+ * spread_slow_down_measured_numbers() slows them by exp of the smallest spread of the part;
+ * spread_slow_down_unmeasured_numbers() slows them by `factor` if no number of the part has a spread. cost->points.row
+ * then is a copy in the arena. */
+void spread_slow_down_measured_numbers(struct device_cost *cost, struct cluster *cluster,
+                                       struct arena *arena, enum spread_machine_part part);
+void spread_slow_down_unmeasured_numbers(struct device_cost *cost, struct cluster *cluster,
+                                         struct arena *arena, enum spread_machine_part part,
+                                         double factor);
 
 #endif

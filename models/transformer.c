@@ -24,7 +24,7 @@ static void add_tensor(struct tensor_list *list, bool present, const char *name,
     list->count++;
 }
 
-static void add_latent(struct tensor_list *list, const struct transformer *t)
+static void add_latent_attention_tensors(struct tensor_list *list, const struct transformer *t)
 {
     const int64_t q = transformer_q_columns(t);
     const int64_t expanded = t->heads * (t->head_dim - t->rope_dim + t->v_dim);
@@ -38,11 +38,11 @@ static void add_latent(struct tensor_list *list, const struct transformer *t)
     add_tensor(list, true, "kv_b.weight", expanded, t->kv_latent);
 }
 
-static void add_attention(struct tensor_list *list, const struct transformer *t)
+static void add_attention_tensors(struct tensor_list *list, const struct transformer *t)
 {
     const int64_t q = transformer_q_columns(t), kv = transformer_kv_columns(t);
     if (t->kv_latent > 0) {
-        add_latent(list, t);
+        add_latent_attention_tensors(list, t);
     } else {
         add_tensor(list, true, "wqkv.weight", q + 2 * kv, t->hidden);
         add_tensor(list, t->bias_qkv, "wqkv.bias", q + 2 * kv, 1);
@@ -55,7 +55,7 @@ static void add_attention(struct tensor_list *list, const struct transformer *t)
     add_tensor(list, t->bias_o, "wo.bias", t->hidden, 1);
 }
 
-static void add_experts(struct tensor_list *list, const struct transformer *t)
+static void add_expert_tensors(struct tensor_list *list, const struct transformer *t)
 {
     const int64_t up = t->experts * 2 * t->expert_ffn, down = t->experts * t->hidden;
     const bool shared = t->shared_ffn > 0;
@@ -69,7 +69,7 @@ static void add_experts(struct tensor_list *list, const struct transformer *t)
     add_tensor(list, shared, "shared.w2.weight", t->hidden, t->shared_ffn);
 }
 
-static void add_dense_ffn(struct tensor_list *list, const struct transformer *t)
+static void add_dense_ffn_tensors(struct tensor_list *list, const struct transformer *t)
 {
     const bool gated = transformer_has_gate(t);
     add_tensor(list, gated, "w13.weight", 2 * t->ffn, t->hidden);
@@ -90,43 +90,44 @@ static const char *const adapter_tensor_names[ADAPTER_TARGET_COUNT][2] = {
     [ADAPTER_DOWN] = {"adapter.down.a", "adapter.down.b"},
 };
 
-static void add_adapters(struct tensor_list *list, const struct transformer *t, int64_t layer)
+static void add_adapter_tensors(struct tensor_list *list, const struct transformer *t,
+                                int64_t layer)
 {
     for (int i = 0; i < ADAPTER_TARGET_COUNT; i++) {
         const enum adapter_target target = (enum adapter_target)i;
         const bool present = transformer_has_adapter(t, layer, target);
         add_tensor(list, present, adapter_tensor_names[i][0], t->adapter_rank,
-                   transformer_adapter_inputs(t, target));
+                   transformer_adapter_in_features(t, target));
         add_tensor(list, present, adapter_tensor_names[i][1],
-                   transformer_adapter_outputs(t, target), t->adapter_rank);
+                   transformer_adapter_out_features(t, target), t->adapter_rank);
     }
 }
 
-size_t transformer_layer_tensors(const struct transformer *t, int64_t layer,
-                                 struct tensor_spec out[], size_t max)
+size_t transformer_list_layer_tensors(const struct transformer *t, int64_t layer,
+                                      struct tensor_spec out[], size_t max)
 {
     struct tensor_list list = {out, 0, max};
     const bool norm_bias = t->norm == NORM_LAYERNORM;
     const bool before = t->norm_place != NORM_AFTER, after = t->norm_place != NORM_BEFORE;
     add_tensor(&list, before, "norm1.weight", t->hidden, 1);
     add_tensor(&list, before && norm_bias, "norm1.bias", t->hidden, 1);
-    add_attention(&list, t);
+    add_attention_tensors(&list, t);
     add_tensor(&list, after, "norm1_after.weight", t->hidden, 1);
     add_tensor(&list, after && norm_bias, "norm1_after.bias", t->hidden, 1);
     add_tensor(&list, before, "norm2.weight", t->hidden, 1);
     add_tensor(&list, before && norm_bias, "norm2.bias", t->hidden, 1);
     if (transformer_layer_has_experts(t, layer))
-        add_experts(&list, t);
+        add_expert_tensors(&list, t);
     else
-        add_dense_ffn(&list, t);
+        add_dense_ffn_tensors(&list, t);
     add_tensor(&list, after, "norm2_after.weight", t->hidden, 1);
     add_tensor(&list, after && norm_bias, "norm2_after.bias", t->hidden, 1);
-    add_adapters(&list, t, layer);
+    add_adapter_tensors(&list, t, layer);
     return list.count;
 }
 
-size_t transformer_embedding_tensors(const struct transformer *t, struct tensor_spec out[],
-                                     size_t max)
+size_t transformer_list_embedding_tensors(const struct transformer *t, struct tensor_spec out[],
+                                          size_t max)
 {
     struct tensor_list list = {out, 0, max};
     add_tensor(&list, true, "embedding.weight", t->vocab, t->hidden);
@@ -135,7 +136,8 @@ size_t transformer_embedding_tensors(const struct transformer *t, struct tensor_
     return list.count;
 }
 
-size_t transformer_head_tensors(const struct transformer *t, struct tensor_spec out[], size_t max)
+size_t transformer_list_head_tensors(const struct transformer *t, struct tensor_spec out[],
+                                     size_t max)
 {
     struct tensor_list list = {out, 0, max};
     add_tensor(&list, true, "norm.weight", t->hidden, 1);
@@ -159,14 +161,14 @@ bool transformer_has_adapter(const struct transformer *t, int64_t layer, enum ad
     return t->adapter_rank > 0 && present && ((targets >> target) & 1) != 0;
 }
 
-int64_t transformer_adapter_inputs(const struct transformer *t, enum adapter_target target)
+int64_t transformer_adapter_in_features(const struct transformer *t, enum adapter_target target)
 {
     return target == ADAPTER_O      ? transformer_o_columns(t)
            : target == ADAPTER_DOWN ? t->ffn
                                     : t->hidden;
 }
 
-int64_t transformer_adapter_outputs(const struct transformer *t, enum adapter_target target)
+int64_t transformer_adapter_out_features(const struct transformer *t, enum adapter_target target)
 {
     switch (target) {
     case ADAPTER_Q:
@@ -190,8 +192,8 @@ int64_t transformer_adapter_parameters(const struct transformer *t)
         for (int i = 0; i < ADAPTER_TARGET_COUNT; i++) {
             const enum adapter_target target = (enum adapter_target)i;
             if (transformer_has_adapter(t, layer, target))
-                count += t->adapter_rank * (transformer_adapter_inputs(t, target) +
-                                            transformer_adapter_outputs(t, target));
+                count += t->adapter_rank * (transformer_adapter_in_features(t, target) +
+                                            transformer_adapter_out_features(t, target));
         }
     return count;
 }
@@ -226,11 +228,11 @@ static int64_t layer_parameters(const struct transformer *t, int64_t layer)
     bare.adapter_rank = 0;
     if (layer < 0)
         return 0;
-    return count_elements(tensors,
-                          transformer_layer_tensors(&bare, layer, tensors, ARRAY_LEN(tensors)));
+    return count_elements(
+        tensors, transformer_list_layer_tensors(&bare, layer, tensors, ARRAY_LEN(tensors)));
 }
 
-int64_t transformer_layer_parameters(const struct transformer *t)
+int64_t transformer_largest_layer_parameters(const struct transformer *t)
 {
     const int64_t sparse = layer_parameters(t, first_layer_with_experts_or_without(t, true));
     const int64_t dense = layer_parameters(t, first_layer_with_experts_or_without(t, false));
@@ -240,13 +242,14 @@ int64_t transformer_layer_parameters(const struct transformer *t)
 int64_t transformer_embedding_parameters(const struct transformer *t)
 {
     struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
-    return count_elements(tensors, transformer_embedding_tensors(t, tensors, ARRAY_LEN(tensors)));
+    return count_elements(tensors,
+                          transformer_list_embedding_tensors(t, tensors, ARRAY_LEN(tensors)));
 }
 
 int64_t transformer_head_parameters(const struct transformer *t)
 {
     struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
-    return count_elements(tensors, transformer_head_tensors(t, tensors, ARRAY_LEN(tensors)));
+    return count_elements(tensors, transformer_list_head_tensors(t, tensors, ARRAY_LEN(tensors)));
 }
 
 int64_t transformer_parameters(const struct transformer *t)
@@ -288,7 +291,7 @@ bool transformer_put_unmodelled(struct text *out, const struct transformer *t)
         bool present;
         const char *what;
     } parts[] = {
-        {t->missing_parts != NULL, t->missing_parts},
+        {t->unmodelled_parts_text != NULL, t->unmodelled_parts_text},
     };
     const size_t before = out->size;
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
@@ -345,7 +348,7 @@ static int64_t attention_matrix_elements(const struct transformer *t)
            values * t->hidden;
 }
 
-int64_t transformer_matmul_parameters(const struct transformer *t)
+int64_t transformer_active_matrix_parameters(const struct transformer *t)
 {
     const int64_t sparse = transformer_count_expert_layers(t);
     const int64_t dense_ffn = (transformer_has_gate(t) ? 3 : 2) * t->hidden * t->ffn;
@@ -357,7 +360,7 @@ int64_t transformer_matmul_parameters(const struct transformer *t)
 
 int64_t transformer_layer_linear_flops_per_token(const struct transformer *t)
 {
-    return 2 * transformer_matmul_parameters(t) / t->layers;
+    return 2 * transformer_active_matrix_parameters(t) / t->layers;
 }
 
 int64_t transformer_head_flops_per_token(const struct transformer *t)
@@ -371,7 +374,7 @@ static double attention_columns_per_pair(const struct transformer *t)
     return (double)(t->heads * (t->head_dim + transformer_v_head_dim(t)));
 }
 
-double transformer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal)
+double transformer_layer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal)
 {
     const double s = (double)seq_len;
     const double pairs = causal ? s * s / 2 : s * s;
@@ -393,7 +396,7 @@ bool transformer_layer_rotates(const struct transformer *t, int64_t layer)
            (t->unrotated_every == 0 || (layer + 1) % t->unrotated_every != 0);
 }
 
-bool transformer_layer_norms_heads(const struct transformer *t, int64_t layer)
+bool transformer_layer_has_qk_norm(const struct transformer *t, int64_t layer)
 {
     return t->qk_norm && (!t->qk_norm_bare || transformer_layer_rotates(t, layer));
 }
@@ -414,7 +417,7 @@ int64_t transformer_count_windowed_layers(const struct transformer *t)
 
 double transformer_visible_attention_flops(const struct transformer *t, int64_t seq_len)
 {
-    const double causal = transformer_attention_flops(t, seq_len, true);
+    const double causal = transformer_layer_attention_flops(t, seq_len, true);
     if (t->attention_window > 0 && t->attention_window < seq_len) {
         const double share = (double)transformer_count_windowed_layers(t) / (double)t->layers;
         const double s = (double)seq_len, w = (double)t->attention_window;

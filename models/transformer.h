@@ -142,7 +142,7 @@ struct transformer {
     const char *note;   /* what is unusual about the model, as text; may be NULL */
     const char *proxy_lacks; /* parts of the real model that a dense proxy lacks; NULL: no proxy */
     /* parts of the real model that no field describes, so that no schedule can be made of it; NULL: none */
-    const char *missing_parts;
+    const char *unmodelled_parts_text;
     int64_t layers, hidden;
     int64_t heads, kv_heads, head_dim; /* hidden need not be heads * head_dim */
     int64_t ffn;                       /* width of one up projection */
@@ -297,16 +297,17 @@ struct tensor_spec {
  *   adapter.T.a adapter.T.b            [adapter_rank, inputs], [outputs, adapter_rank]
  * router_correction is no tensor: it has no gradient. Writes at most max tensors to out[] and returns how many there
  * are. */
-size_t transformer_layer_tensors(const struct transformer *t, int64_t layer,
-                                 struct tensor_spec out[], size_t max);
+size_t transformer_list_layer_tensors(const struct transformer *t, int64_t layer,
+                                      struct tensor_spec out[], size_t max);
 
-/* Lists the tensors before the layers, as transformer_layer_tensors() does: embedding.weight [vocab, hidden];
+/* Lists the tensors before the layers, as transformer_list_layer_tensors() does: embedding.weight [vocab, hidden];
  * positions.weight [max_positions, hidden]. */
-size_t transformer_embedding_tensors(const struct transformer *t, struct tensor_spec out[],
-                                     size_t max);
+size_t transformer_list_embedding_tensors(const struct transformer *t, struct tensor_spec out[],
+                                          size_t max);
 
 /* Lists the tensors after the layers: norm.weight norm.bias [hidden]; head.weight [vocab, hidden] unless it is tied. */
-size_t transformer_head_tensors(const struct transformer *t, struct tensor_spec out[], size_t max);
+size_t transformer_list_head_tensors(const struct transformer *t, struct tensor_spec out[],
+                                     size_t max);
 
 /* True if a step trains the tensor with this name. In a model with adapters only the tensors of adapters are trained,
  * else all are. */
@@ -316,8 +317,8 @@ bool transformer_is_trained(const struct transformer *t, const char *name);
  * many inputs and outputs the target's linear layer has, whether or not it has an adapter. */
 bool transformer_has_adapter(const struct transformer *t, int64_t layer,
                              enum adapter_target target);
-int64_t transformer_adapter_inputs(const struct transformer *t, enum adapter_target target);
-int64_t transformer_adapter_outputs(const struct transformer *t, enum adapter_target target);
+int64_t transformer_adapter_in_features(const struct transformer *t, enum adapter_target target);
+int64_t transformer_adapter_out_features(const struct transformer *t, enum adapter_target target);
 
 /* Returns the number of elements of all adapters. None of the counts below includes them. */
 int64_t transformer_adapter_parameters(const struct transformer *t);
@@ -331,7 +332,7 @@ int transformer_step_products_per_weight(const struct transformer *t);
  * have experts); of the tensors before the layers; of the tensors after them. A tied matrix counts once, with the
  * embedding. router_correction counts only in the number of the whole model. */
 int64_t transformer_parameters(const struct transformer *t);
-int64_t transformer_layer_parameters(const struct transformer *t);
+int64_t transformer_largest_layer_parameters(const struct transformer *t);
 int64_t transformer_embedding_parameters(const struct transformer *t);
 int64_t transformer_head_parameters(const struct transformer *t);
 
@@ -349,7 +350,7 @@ bool transformer_put_unmodelled(struct text *out, const struct transformer *t);
 
 /* Returns the number of elements of the matrices by which all layers multiply one token. Biases, norms, embedding and
  * head do not count. Of routed experts only those of the token count; the router and shared experts do count. */
-int64_t transformer_matmul_parameters(const struct transformer *t);
+int64_t transformer_active_matrix_parameters(const struct transformer *t);
 
 /* True if the feed-forward part has a gate, and so three matrices. */
 bool transformer_has_gate(const struct transformer *t);
@@ -378,12 +379,12 @@ int64_t transformer_head_flops_per_token(const struct transformer *t);
 
 /* Returns the forward flops of the attention core (q k^T and p v) of one layer over one sequence of s = seq_len tokens.
  * Causal attention has exactly half the flops of full attention: s^2 / 2 pairs, as published conventions count it. */
-double transformer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal);
+double transformer_layer_attention_flops(const struct transformer *t, int64_t seq_len, bool causal);
 
-/* transformer_layer_rotates(): true if the layer rotates q and k. transformer_layer_norms_heads(): true if it norms the
+/* transformer_layer_rotates(): true if the layer rotates q and k. transformer_layer_has_qk_norm(): true if it norms the
  * heads of q and k. */
 bool transformer_layer_rotates(const struct transformer *t, int64_t layer);
-bool transformer_layer_norms_heads(const struct transformer *t, int64_t layer);
+bool transformer_layer_has_qk_norm(const struct transformer *t, int64_t layer);
 
 /* Returns the most keys that a query of this layer (counted from 0) sees, its own included; 0: the layer has no window,
  * and a query sees its own key and all earlier ones. */
@@ -392,7 +393,7 @@ int64_t transformer_layer_window(const struct transformer *t, int64_t layer);
 /* Counts the layers whose attention has a window. */
 int64_t transformer_count_windowed_layers(const struct transformer *t);
 
-/* Does what transformer_attention_flops() does for causal attention, but only pairs count that a window or the
+/* Does what transformer_layer_attention_flops() does for causal attention, but only pairs count that a window or the
  * block-sparse pattern leaves visible. The result is a mean over the layers. In a layer with a window of w < s tokens a
  * sequence has s w - w^2 / 2 pairs; if the window is a chunk, half the sum of the squares of the chunks' lengths. In
  * block-sparse attention a token attends to all earlier tokens of its own chunk, and to the kept tokens of every

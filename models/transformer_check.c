@@ -16,14 +16,14 @@ enum status transformer_set_field(struct transformer *t, const char *name, const
     const struct loc at = {t->name, 0, 0};
     const struct transformer_field *field = transformer_field_find(name);
     if (field == NULL) {
-        const char *names[TRANSFORMER_FIELDS];
+        const char *names[TRANSFORMER_FIELD_COUNT];
         transformer_field_names(names);
-        const char *nearest = diag_nearest(name, names, TRANSFORMER_FIELDS);
+        const char *nearest = diag_nearest(name, names, TRANSFORMER_FIELD_COUNT);
         if (nearest != NULL)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "a model has no field '%s': did you mean '%s'?", name, nearest);
         struct text fields = {0};
-        for (size_t i = 0; i < TRANSFORMER_FIELDS; i++)
+        for (size_t i = 0; i < TRANSFORMER_FIELD_COUNT; i++)
             text_printf(&fields, "%s%s", i > 0 ? ", " : "", names[i]);
         enum status status =
             diag_error(diag, at, STATUS_BAD_INPUT, "a model has no field '%s'; its fields are %s",
@@ -255,7 +255,7 @@ enum status transformer_check_adapters(const struct transformer *t, struct loc a
 enum status transformer_check(const struct transformer *t, struct loc at, struct diag *diag)
 {
     struct transformer copy = *t; /* a copy, since the table's accessors return writable pointers */
-    for (size_t i = 0; i < TRANSFORMER_FIELDS; i++) {
+    for (size_t i = 0; i < TRANSFORMER_FIELD_COUNT; i++) {
         const struct transformer_field *field = &transformer_fields[i];
         if (field->kind == FIELD_SIZE) {
             int64_t value = *transformer_field_size_pointer(&copy, field);

@@ -21,7 +21,7 @@ const char *const router_names[ROUTER_COUNT] = {"softmax", "chosen", "sigmoid"};
  * overflow an int64_t: layers (4 heads head_dim hidden + 3 ffn hidden + 3 shared_ffn hidden) < 2^62.5, to which a table
  * of positions adds at most 2^60, and all the rest less. transformer_check() limits experts * expert_ffn, which stands
  * in the place of ffn, to the highest value of ffn. */
-const struct transformer_field transformer_fields[TRANSFORMER_FIELDS] = {
+const struct transformer_field transformer_fields[TRANSFORMER_FIELD_COUNT] = {
     {"layers", FIELD_SIZE, AT(layers), 1, 1 << 14, NULL, 0},
     {"hidden", FIELD_SIZE, AT(hidden), 1, 1 << 20, NULL, 0},
     {"heads", FIELD_SIZE, AT(heads), 1, 1 << 14, NULL, 0},
@@ -77,15 +77,15 @@ const struct transformer_field transformer_fields[TRANSFORMER_FIELDS] = {
 
 const struct transformer_field *transformer_field_find(const char *name)
 {
-    for (size_t i = 0; i < TRANSFORMER_FIELDS; i++)
+    for (size_t i = 0; i < TRANSFORMER_FIELD_COUNT; i++)
         if (strcmp(transformer_fields[i].name, name) == 0)
             return &transformer_fields[i];
     return NULL;
 }
 
-void transformer_field_names(const char *names[TRANSFORMER_FIELDS])
+void transformer_field_names(const char *names[TRANSFORMER_FIELD_COUNT])
 {
-    for (size_t i = 0; i < TRANSFORMER_FIELDS; i++)
+    for (size_t i = 0; i < TRANSFORMER_FIELD_COUNT; i++)
         names[i] = transformer_fields[i].name;
 }
 
@@ -130,7 +130,8 @@ bool transformer_field_set_choice(struct transformer *t, const struct transforme
     return false;
 }
 
-int transformer_field_choice(const struct transformer *t, const struct transformer_field *field)
+int transformer_field_choice_index(const struct transformer *t,
+                                   const struct transformer_field *field)
 {
     assert(field->kind == FIELD_CHOICE);
     if (field->names == activation_names)
@@ -142,8 +143,8 @@ int transformer_field_choice(const struct transformer *t, const struct transform
     return field->names == norm_names ? (int)t->norm : (int)t->positions;
 }
 
-void transformer_field_put(struct text *out, const struct transformer *t,
-                           const struct transformer_field *field)
+void transformer_field_append_to_text(struct text *out, const struct transformer *t,
+                                      const struct transformer_field *field)
 {
     struct transformer copy = *t;
     switch (field->kind) {
@@ -154,7 +155,7 @@ void transformer_field_put(struct text *out, const struct transformer *t,
         text_put_double(out, *transformer_field_real_pointer(&copy, field));
         break;
     case FIELD_CHOICE:
-        text_puts(out, field->names[transformer_field_choice(&copy, field)]);
+        text_puts(out, field->names[transformer_field_choice_index(&copy, field)]);
         break;
     case FIELD_SWITCH:
         text_puts(out, *transformer_field_switch_pointer(&copy, field) ? "true" : "false");

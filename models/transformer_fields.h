@@ -25,15 +25,15 @@ struct transformer_field {
     int name_count;
 };
 
-#define TRANSFORMER_FIELDS 50
+#define TRANSFORMER_FIELD_COUNT 50
 
-extern const struct transformer_field transformer_fields[TRANSFORMER_FIELDS];
+extern const struct transformer_field transformer_fields[TRANSFORMER_FIELD_COUNT];
 
 /* Returns the row of a name; NULL: there is none. */
 const struct transformer_field *transformer_field_find(const char *name);
 
 /* Fills names[] with the names of all fields, for messages. */
-void transformer_field_names(const char *names[TRANSFORMER_FIELDS]);
+void transformer_field_names(const char *names[TRANSFORMER_FIELD_COUNT]);
 
 /* Return the address of a field's value in *t. The field must be a size, a real number or a switch, as the function's
  * name says. */
@@ -49,11 +49,12 @@ bool transformer_field_set_choice(struct transformer *t, const struct transforme
                                   const char *name);
 
 /* Returns the value that *t has in a field of kind FIELD_CHOICE, as an index of field->names[]. */
-int transformer_field_choice(const struct transformer *t, const struct transformer_field *field);
+int transformer_field_choice_index(const struct transformer *t,
+                                   const struct transformer_field *field);
 
 /* Appends the value of a field of *t as a line of fields has it: "4096", "swiglu", "true". */
-void transformer_field_put(struct text *out, const struct transformer *t,
-                           const struct transformer_field *field);
+void transformer_field_append_to_text(struct text *out, const struct transformer *t,
+                                      const struct transformer_field *field);
 
 /* Writes the names of a field's choices into out: "swiglu, gelu", for messages; returns out. */
 const char *transformer_field_choice_list(const struct transformer_field *field, char *out,

@@ -61,7 +61,7 @@ void transformer_put_line(struct text *out, const struct transformer *t, bool ha
     fill_defaults_of_line(&usual);
     usual.positions = POSITIONS_ROPE;
     const char *comma = "";
-    for (size_t i = 0; i < TRANSFORMER_FIELDS; i++) {
+    for (size_t i = 0; i < TRANSFORMER_FIELD_COUNT; i++) {
         const struct transformer_field *f = &transformer_fields[i];
         bool needed = strcmp(f->name, "hidden") == 0 || strcmp(f->name, "heads") == 0;
         if (strcmp(f->name, "vocab") == 0 && !has_vocab)
@@ -69,9 +69,9 @@ void transformer_put_line(struct text *out, const struct transformer *t, bool ha
         const size_t before = out->size;
         text_printf(out, "%s%s=", comma, f->name);
         const size_t value = out->size;
-        transformer_field_put(out, t, f);
+        transformer_field_append_to_text(out, t, f);
         struct text other = {0};
-        transformer_field_put(&other, &usual, f);
+        transformer_field_append_to_text(&other, &usual, f);
         bool differs = needed || strcmp(out->data + value, other.data) != 0;
         text_release(&other);
         if (!differs) {

@@ -23,7 +23,7 @@ static const char *copy_text(struct arena *arena, const char *text)
 static enum status read_field(struct transformer *t, struct json_node root,
                               const struct transformer_field *field, struct diag *diag)
 {
-    const bool absent = json_find(root, field->name).value == NULL;
+    const bool absent = json_find_member(root, field->name).value == NULL;
     switch (field->kind) {
     case FIELD_SIZE: {
         /* A size that may be 0 may be absent, and is then 0. If it must be above 0 in this model, transformer_check()
@@ -49,7 +49,7 @@ static enum status read_field(struct transformer *t, struct json_node root,
             return STATUS_OK;
         enum status status = json_get_string(root, field->name, &word, diag);
         if (status == STATUS_OK && !transformer_field_set_choice(t, field, word))
-            return json_error(json_find(root, field->name), diag,
+            return json_error(json_find_member(root, field->name), diag,
                               "unknown value '%s': it is one of %s", word,
                               transformer_field_choice_list(field, choices, sizeof choices));
         return status;
@@ -73,30 +73,31 @@ static enum status read_sources_of_fields(struct transformer *t, struct arena *a
     enum status status = json_get_object(root, "sources", &sources, diag);
     if (status != STATUS_OK)
         return status;
-    const char *known[TRANSFORMER_FIELDS + 1];
+    const char *known[TRANSFORMER_FIELD_COUNT + 1];
     transformer_field_names(known);
-    known[TRANSFORMER_FIELDS] = "*";
+    known[TRANSFORMER_FIELD_COUNT] = "*";
     status = json_reject_unknown_keys(sources, known, ARRAY_LEN(known), diag);
     if (status != STATUS_OK)
         return status;
 
     struct text all = {0}; /* the source of "*" first, then those that differ from it */
-    if (json_find(sources, "*").value != NULL) {
+    if (json_find_member(sources, "*").value != NULL) {
         const char *rest;
         status = json_get_string(sources, "*", &rest, diag);
         if (status != STATUS_OK)
             goto out;
         text_puts(&all, rest);
     }
-    for (size_t i = 0; i < TRANSFORMER_FIELDS; i++) {
+    for (size_t i = 0; i < TRANSFORMER_FIELD_COUNT; i++) {
         const char *name = transformer_fields[i].name, *source;
-        const bool has_source = json_find(sources, name).value != NULL;
+        const bool has_source = json_find_member(sources, name).value != NULL;
         if (has_source) {
             status = json_get_string(sources, name, &source, diag);
             if (status != STATUS_OK)
                 goto out;
             text_printf(&all, "%s%s: %s", all.size > 0 ? "; " : "", name, source);
-        } else if (json_find(root, name).value != NULL && json_find(sources, "*").value == NULL) {
+        } else if (json_find_member(root, name).value != NULL &&
+                   json_find_member(sources, "*").value == NULL) {
             status =
                 json_error(sources, diag,
                            "no source for %s: give \"%s\", or \"*\" for all the rest", name, name);
@@ -109,15 +110,15 @@ out:
     return status;
 }
 
-static enum status read_schema(struct transformer *t, struct arena *arena, struct json_node root,
-                               struct diag *diag)
+static enum status read_model_in_own_schema(struct transformer *t, struct arena *arena,
+                                            struct json_node root, struct diag *diag)
 {
-    const char *known[TRANSFORMER_FIELDS + 4];
+    const char *known[TRANSFORMER_FIELD_COUNT + 4];
     transformer_field_names(known);
-    known[TRANSFORMER_FIELDS] = SCHEMA_KEY;
-    known[TRANSFORMER_FIELDS + 1] = "name";
-    known[TRANSFORMER_FIELDS + 2] = "note";
-    known[TRANSFORMER_FIELDS + 3] = "sources";
+    known[TRANSFORMER_FIELD_COUNT] = SCHEMA_KEY;
+    known[TRANSFORMER_FIELD_COUNT + 1] = "name";
+    known[TRANSFORMER_FIELD_COUNT + 2] = "note";
+    known[TRANSFORMER_FIELD_COUNT + 3] = "sources";
     enum status status = json_reject_unknown_keys(root, known, ARRAY_LEN(known), diag);
     if (status != STATUS_OK)
         return status;
@@ -131,13 +132,13 @@ static enum status read_schema(struct transformer *t, struct arena *arena, struc
     if (status != STATUS_OK)
         return status;
     t->name = copy_text(arena, name);
-    if (json_find(root, "note").value != NULL) {
+    if (json_find_member(root, "note").value != NULL) {
         status = json_get_string(root, "note", &note, diag);
         if (status != STATUS_OK)
             return status;
         t->note = copy_text(arena, note);
     }
-    for (size_t i = 0; i < TRANSFORMER_FIELDS; i++) {
+    for (size_t i = 0; i < TRANSFORMER_FIELD_COUNT; i++) {
         status = read_field(t, root, &transformer_fields[i], diag);
         if (status != STATUS_OK)
             return status;
@@ -147,9 +148,10 @@ static enum status read_schema(struct transformer *t, struct arena *arena, struc
 
 /* Reads a text in our schema or, if hugging_face is true, also a Hugging Face config.json. dense: the result is the
  * nearest dense model (transformer_load_dense()). */
-static enum status parse(struct transformer *t, struct arena *arena, const char *name,
-                         const char *data, size_t size, bool hugging_face, bool dense,
-                         const char *ignore, struct diag *diag)
+static enum status parse_config_or_own_schema(struct transformer *t, struct arena *arena,
+                                              const char *name, const char *data, size_t size,
+                                              bool hugging_face, bool dense, const char *ignore,
+                                              struct diag *diag)
 {
     *t = (struct transformer){0};
     struct json json = {0};
@@ -163,7 +165,7 @@ static enum status parse(struct transformer *t, struct arena *arena, const char 
                             "model with \"" SCHEMA_KEY "\": 1");
         goto out;
     }
-    if (json_find(root, SCHEMA_KEY).value != NULL) {
+    if (json_find_member(root, SCHEMA_KEY).value != NULL) {
         if (hugging_face && ignore != NULL && ignore[0] != '\0') {
             status = json_error(root, diag,
                                 "'%s' cannot be ignored: that is for keys of a Hugging Face "
@@ -171,11 +173,11 @@ static enum status parse(struct transformer *t, struct arena *arena, const char 
                                 ignore);
             goto out;
         }
-        status = read_schema(t, arena, root, diag);
+        status = read_model_in_own_schema(t, arena, root, diag);
         if (status == STATUS_OK && dense &&
             (t->experts > 0 || t->kv_latent > 0 || t->attention_sinks))
             hf_proxy_make_dense(t, arena);
-    } else if (hugging_face && json_find(root, "model_type").value != NULL) {
+    } else if (hugging_face && json_find_member(root, "model_type").value != NULL) {
         status = hf_config_read(t, arena, name, root, ignore, dense, diag);
     } else {
         status = json_error(root, diag,
@@ -192,7 +194,7 @@ out:
 enum status transformer_parse(struct transformer *t, struct arena *arena, const char *name,
                               const char *data, size_t size, struct diag *diag)
 {
-    return parse(t, arena, name, data, size, false, false, NULL, diag);
+    return parse_config_or_own_schema(t, arena, name, data, size, false, false, NULL, diag);
 }
 
 static bool is_path(const char *name)
@@ -211,7 +213,7 @@ bool transformer_is_line(const char *name)
  * any other name. */
 static enum status refuse_name_of_hub_model(const char *name, struct diag *diag)
 {
-    const char *known = hub_model_find(name), *slash = strchr(name, '/');
+    const char *known = hub_model_find_preset(name), *slash = strchr(name, '/');
     bool path = slash == name || strchr("./~", name[0]) != NULL || strstr(name, ".json") != NULL ||
                 (slash != NULL && strchr(slash + 1, '/') != NULL);
     if (path || access(name, F_OK) == 0 || (known == NULL && slash == NULL))
@@ -225,8 +227,9 @@ static enum status refuse_name_of_hub_model(const char *name, struct diag *diag)
                       name);
 }
 
-static enum status load(struct transformer *t, struct arena *arena, const char *name_or_path,
-                        const char *ignore, bool dense, struct diag *diag)
+static enum status load_line_file_or_preset(struct transformer *t, struct arena *arena,
+                                            const char *name_or_path, const char *ignore,
+                                            bool dense, struct diag *diag)
 {
     *t = (struct transformer){0};
     if (transformer_is_line(name_or_path))
@@ -246,9 +249,10 @@ static enum status load(struct transformer *t, struct arena *arena, const char *
     }
     path = copy_text(arena, path);
     struct text text = {0};
-    enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
+    enum status status = text_read_with_byte_limit(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
     if (status == STATUS_OK)
-        status = parse(t, arena, path, text.data, text.size, true, dense, ignore, diag);
+        status = parse_config_or_own_schema(t, arena, path, text.data, text.size, true, dense,
+                                            ignore, diag);
     text_release(&text);
     return status;
 }
@@ -256,17 +260,17 @@ static enum status load(struct transformer *t, struct arena *arena, const char *
 enum status transformer_load(struct transformer *t, struct arena *arena, const char *name_or_path,
                              const char *ignore, struct diag *diag)
 {
-    return load(t, arena, name_or_path, ignore, false, diag);
+    return load_line_file_or_preset(t, arena, name_or_path, ignore, false, diag);
 }
 
 enum status transformer_load_dense(struct transformer *t, struct arena *arena,
                                    const char *name_or_path, const char *ignore, struct diag *diag)
 {
-    return load(t, arena, name_or_path, ignore, true, diag);
+    return load_line_file_or_preset(t, arena, name_or_path, ignore, true, diag);
 }
 
 enum status transformer_presets(const char *const **names, size_t *count, struct arena *arena,
                                 struct diag *diag)
 {
-    return presets_list("transformers", names, count, arena, diag);
+    return presets_list_names("transformers", names, count, arena, diag);
 }

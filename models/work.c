@@ -352,13 +352,13 @@ struct scaling_layout work_scale_layout(const struct work *work, int which)
     return layout;
 }
 
-int64_t work_row_group_begin(int64_t total, int64_t groups, int64_t g)
+int64_t work_row_group_first_row(int64_t total, int64_t groups, int64_t g)
 {
     const int64_t longer = total % groups;
     return g * (total / groups) + (g < longer ? g : longer);
 }
 
-int64_t work_row_group_of(int64_t total, int64_t groups, int64_t row)
+int64_t work_row_group_of_row(int64_t total, int64_t groups, int64_t row)
 {
     const int64_t size = total / groups, longer = total % groups;
     const int64_t in_longer = longer * (size + 1);
@@ -396,7 +396,7 @@ int64_t work_routing_list_index(const struct work *work)
     }
 }
 
-int64_t work_routed_copies(const struct work *work)
+int64_t work_routed_copies_per_rank(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL:

@@ -58,7 +58,7 @@ enum take_order {
     TAKE_SEND, /* the rank's own rows that others need, in the order in which it sends them */
     TAKE_ARRIVED_ROWS_TO_POSITIONS, /* the rows that arrived: from the order by sender to the order of positions */
     TAKE_RESULTS_TO_SENDER_ORDER, /* the results for these rows: from the order of positions back to the order by sender */
-    TAKE_GATHER, /* own rows and rows that arrived, to the packed order of a round (schedule/ir/tile_plan.h) */
+    TAKE_ROWS_TO_ROUND_ORDER, /* own rows and rows that arrived, to the packed order of a round (schedule/ir/tile_plan.h) */
     TAKE_COUNT
 };
 /* The function that an activation applies to its input, or to its gate if it has one. OF_KIND: silu for swiglu,
@@ -136,8 +136,8 @@ struct work {
         int64_t p[WORK_PARAMS_MAX]; /* in the order of work_kinds.def; unused ones are 0 */
         struct {
             /* form: enum matmul_form. epilogue: enum matmul_epilogue. accumulate: the product is added to y. groups:
-             * the number of products, each of the rows of one group (work_row_group_begin()) and a matrix of its own;
-             * with `part`, the number of matrices; 0 or 1: one. scaling: enum scaling */
+             * the number of products, each of the rows of one group (work_row_group_first_row()) and a matrix of its
+             * own; with `part`, the number of matrices; 0 or 1: one. scaling: enum scaling */
             int64_t m, n, k, form, epilogue, accumulate, groups, scaling;
             int64_t route, dealt; /* here and below: see work_routing_list_index() */
             /* 1 + a group of ranks: the rank multiplies by one of the `groups` matrices, the one with its index in that
@@ -155,7 +155,7 @@ struct work {
             int64_t down;                /* the exponents of E8M0 scales are rounded down */
             /* for SCALING_TENSOR. finds: the op only finds the largest magnitude. given: it reads one that was found */
             int64_t finds, given;
-            /* groups: each group of rows (work_row_group_begin()) is quantised by itself; 0 or 1: there is one */
+            /* groups: each group of rows (work_row_group_first_row()) is quantised by itself; 0 or 1: there is one */
             int64_t groups, route, dealt;
         } quantise;
         struct {
@@ -283,8 +283,8 @@ struct work {
             /* rows, to: rows of x and of y. parts: how many tensors of that many rows lie one after the other. width:
              * elements of a row. take: enum take_order. round: 1 + the round of a plan of tiles; 0: rows are needed
              * rows (schedule/ir/needed.h). backward: the round is one of the backward. what: enum plan_keys_or_queries.
-             * arrived: of TAKE_GATHER, the rows of its second read, which arrived from other ranks; 0: it has one
-             * read */
+             * arrived: of TAKE_ROWS_TO_ROUND_ORDER, the rows of its second read, which arrived from other ranks; 0: it
+             * has one read */
             int64_t rows, to, parts, width, take, sequence, window, round, backward, what, arrived;
         } take_rows;
         struct {
@@ -385,11 +385,11 @@ double work_attention_pair_flops(const struct work *work);
  * Consecutive slots go to the experts in their order, equally many to each; if they do not divide evenly, the first
  * experts get one more. A grouped product multiplies the rows of each expert by a matrix of its own.
  *
- * work_row_group_begin() returns the first of `total` rows that is in group g of `groups` >= 1; for g = groups, it
- * returns the end. work_row_group_of() returns the group of a row. work_row_group_count() returns the number of groups
- * of a product, a column_sum or a quantise, which is at least 1. */
-int64_t work_row_group_begin(int64_t total, int64_t groups, int64_t g);
-int64_t work_row_group_of(int64_t total, int64_t groups, int64_t row);
+ * work_row_group_first_row() returns the first of `total` rows that is in group g of `groups` >= 1; for g = groups, it
+ * returns the end. work_row_group_of_row() returns the group of a row. work_row_group_count() returns the number of
+ * groups of a product, a column_sum or a quantise, which is at least 1. */
+int64_t work_row_group_first_row(int64_t total, int64_t groups, int64_t g);
+int64_t work_row_group_of_row(int64_t total, int64_t groups, int64_t row);
 int64_t work_row_group_count(const struct work *work);
 /* Returns the number of matrices in the weight of a product, or in the weight's gradient: with `part` these are the
  * matrices of all ranks of the group, not only the one by which the rank multiplies. For a quantise it returns the
@@ -412,11 +412,11 @@ enum attention_impl work_attention_impl(const struct work *work, enum attention_
  * of the fullest rank, and buffers have room for it.
  *
  * work_routing_list_index() returns the number of the list; -1: routing is even, or the kind has no such
- * parameter. work_routed_copies() returns the copies that a rank deals; 0: the work does not say.
+ * parameter. work_routed_copies_per_rank() returns the copies that a rank deals; 0: the work does not say.
  * work_used_row_share() returns which share of a product's rows are copies of tokens, as a mean
  * over ranks; callers who want the flops of these rows multiply work_flops() by it. */
 int64_t work_routing_list_index(const struct work *work);
-int64_t work_routed_copies(const struct work *work);
+int64_t work_routed_copies_per_rank(const struct work *work);
 double work_used_row_share(const struct work *work);
 /* True for PERMUTE, UNPERMUTE, PERMUTE_WEIGHTS and their backward: the kind copies rows, or weights of rows, to the
  * order of experts or back from it. */

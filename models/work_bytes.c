@@ -263,7 +263,7 @@ static double pack_bytes(const struct work *work, struct element_sizes e)
            (e.read_element_bytes + e.written_element_bytes);
 }
 
-static double head_bytes(const struct work *work, struct element_sizes e)
+static double kv_head_copies_bytes(const struct work *work, struct element_sizes e)
 {
     double one = (double)work->heads.rows * (double)work->heads.heads * (double)work->heads.dim;
     double copies = (double)work->heads.copies;
@@ -372,8 +372,8 @@ static memory_function *const memory_functions[WORK_KIND_COUNT] = {
     [WORK_FILL] = element_bytes,
     [WORK_PACK] = pack_bytes,
     [WORK_UNPACK] = pack_bytes,
-    [WORK_HEAD_EXPAND] = head_bytes,
-    [WORK_HEAD_REDUCE] = head_bytes,
+    [WORK_HEAD_EXPAND] = kv_head_copies_bytes,
+    [WORK_HEAD_REDUCE] = kv_head_copies_bytes,
     [WORK_TAKE_ROWS] = take_rows_bytes,
     [WORK_ADD_ROWS] = add_rows_bytes,
     [WORK_MERGE_ROWS] = merge_rows_bytes,

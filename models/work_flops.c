@@ -4,7 +4,7 @@
 #include <assert.h>
 
 /* Returns the sum over all integers x <= n of x clamped to [0, top]: negative x add 0. */
-static double clamped_sum(double n, double top)
+static double sum_of_clamped_terms(double n, double top)
 {
     if (n <= 0)
         return 0;
@@ -16,7 +16,8 @@ static double causal_pairs(int64_t q, int64_t kv, int64_t offset)
 {
     /* An offset below -q or above kv has the same pairs as that limit. The sums are exact in doubles then. */
     double first = (double)(offset < -q ? -q : offset > kv ? kv : offset);
-    return clamped_sum(first + (double)q, (double)kv) - clamped_sum(first, (double)kv);
+    return sum_of_clamped_terms(first + (double)q, (double)kv) -
+           sum_of_clamped_terms(first, (double)kv);
 }
 
 double attention_piece_pairs(const struct attention_piece *piece)

@@ -147,7 +147,8 @@ static bool is_attention(const struct work *work)
 }
 
 /* Returns the number of scales of an operand of attention or, if `turned` is true, of its transposed copy. */
-static int64_t copy_scale_count(enum scaling scaling, int64_t row_count, int64_t cols, bool turned)
+static int64_t scale_count_of_attention_operand(enum scaling scaling, int64_t row_count,
+                                                int64_t cols, bool turned)
 {
     return scaling_scale_count(scaling, turned ? cols : row_count, turned ? row_count : cols);
 }
@@ -160,7 +161,8 @@ static int64_t copy_scale_count(enum scaling scaling, int64_t row_count, int64_t
  *   turned         elements of the transposed copies of q and k
  *   turned_d_o     elements of the transposed copy of the gradient of the output
  *   d_o            elements of that gradient in the step's dtype */
-static int64_t attention_factor(const struct work *work, const char *name, size_t size)
+static int64_t attention_formula_factor_value(const struct work *work, const char *name,
+                                              size_t size)
 {
     const enum scaling scaling = (enum scaling)work->attention.scaling;
     const int64_t q = work->attention.q, kv = work->attention.kv;
@@ -181,15 +183,15 @@ static int64_t attention_factor(const struct work *work, const char *name, size_
     if (scaling != SCALING_MX)
         return 1;
     if (equals_word(name, size, "scales_of_d_o"))
-        return copy_scale_count(scaling, q, o_cols, false) +
-               copy_scale_count(scaling, q, o_cols, true);
+        return scale_count_of_attention_operand(scaling, q, o_cols, false) +
+               scale_count_of_attention_operand(scaling, q, o_cols, true);
     const bool forward = work->kind == WORK_ATTENTION;
-    const int64_t of_rows = copy_scale_count(scaling, q, q_cols, false) +
-                            copy_scale_count(scaling, kv, k_cols, false) +
-                            copy_scale_count(scaling, kv, v_cols, forward);
+    const int64_t of_rows = scale_count_of_attention_operand(scaling, q, q_cols, false) +
+                            scale_count_of_attention_operand(scaling, kv, k_cols, false) +
+                            scale_count_of_attention_operand(scaling, kv, v_cols, forward);
     return forward ? of_rows
-                   : of_rows + copy_scale_count(scaling, q, q_cols, true) +
-                         copy_scale_count(scaling, kv, k_cols, true);
+                   : of_rows + scale_count_of_attention_operand(scaling, q, q_cols, true) +
+                         scale_count_of_attention_operand(scaling, kv, k_cols, true);
 }
 
 /* Returns the number of scales that a word of the table stands for: "scales_a" and "scales_b" are those of the operands
@@ -223,7 +225,7 @@ static int64_t frozen_scale_bytes(const struct work *work)
  *   w012           w0 + w1 + w2 of a pack
  *   moment         elements of a moment of AdamW
  *   codes, scales  of a dequantise: bytes of the codes and of the scales of the stored weight
- *   scales...      of attention: see attention_factor(), which has further names; else see scale_count()
+ *   scales...      of attention: see attention_formula_factor_value(), which has further names; else see scale_count()
  *   groups         of a product: the number of matrices in this operand; of a column_sum: the rows of its result */
 static int64_t formula_factor_value(const struct work *work, const char *name, size_t size)
 {
@@ -249,7 +251,7 @@ static int64_t formula_factor_value(const struct work *work, const char *name, s
     if (is_attention(work) &&
         (equals_word(name, size, "turned") || equals_word(name, size, "turned_d_o") ||
          equals_word(name, size, "d_o") || (size >= 6 && memcmp(name, "scales", 6) == 0)))
-        return attention_factor(work, name, size);
+        return attention_formula_factor_value(work, name, size);
     if (size >= 6 && memcmp(name, "scales", 6) == 0)
         return scale_count(work, name, size);
     /* In a product `groups` is the last factor. Form TN has several matrices in y, "m*n*groups"; the other forms have
@@ -348,22 +350,22 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
     const char *end = word + size;
     *operand = (struct work_operand){.type = WORK_TYPE_STEP_DTYPE,
                                      .dtype = DTYPE_COUNT,
-                                     .in_place_write = -1,
+                                     .in_place_write_index = -1,
                                      .is_only_usual_count = *word == '~'};
     operand->formula = word + operand->is_only_usual_count;
-    operand->formula_size = (uint32_t)strcspn(operand->formula, ":=? ");
-    const char *at = operand->formula + operand->formula_size;
+    operand->formula_length = (uint32_t)strcspn(operand->formula, ":=? ");
+    const char *at = operand->formula + operand->formula_length;
     const char *last = at - 6; /* messages leave the factor `groups` out if it is 1 */
-    if (operand->formula_size > 7 && memcmp(last, "groups", 6) == 0 &&
+    if (operand->formula_length > 7 && memcmp(last, "groups", 6) == 0 &&
         formula_factor_value(work, last, 6) == 1)
-        operand->formula_size -= 7;
+        operand->formula_length -= 7;
     if (at < end && *at == ':') {
         size_t letters = strcspn(at + 1, "=? ");
         read_operand_type(work, at + 1, letters, operand);
         at += 1 + letters;
     }
     if (at < end && *at == '=') {
-        operand->in_place_write = (int8_t)(at[1] - '0');
+        operand->in_place_write_index = (int8_t)(at[1] - '0');
         at += 2;
     }
     if (at < end) {
@@ -380,8 +382,8 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
     operand->count_is_bytes = *operand->formula == '@';
     operand->count =
         operand->count_is_bytes
-            ? message_bytes(work, members, operand->formula_size == 2 ? operand->formula[1] : ' ')
-            : operand_count_by_formula(work, operand->formula, operand->formula_size);
+            ? message_bytes(work, members, operand->formula_length == 2 ? operand->formula[1] : ' ')
+            : operand_count_by_formula(work, operand->formula, operand->formula_length);
     if (operand->type == WORK_TYPE_NARROW && operand->dtype == DTYPE_E2M1X2)
         operand->count = operand->count / 2 + operand->count % 2;
     return true;

@@ -25,16 +25,17 @@ enum work_type {
 struct work_operand {
     /* the formula of the count as the table has it, such as "rows*cols"; for messages */
     const char *formula;
-    uint32_t formula_size;
+    uint32_t formula_length;
     bool count_is_bytes;          /* the count is in bytes: for communication and copies */
     bool optional;                /* may be left out */
     bool is_absent_in_microbench; /* optional, and left out of the op of a microbenchmark */
     /* `count` is only the usual count: an op of a schedule may have another */
     bool is_only_usual_count;
-    uint8_t type;          /* enum work_type */
-    uint8_t dtype;         /* enum dtype in a microbenchmark; DTYPE_COUNT: the one it computes in */
-    int8_t in_place_write; /* for a read: the write that may update its buffer in place; -1: none */
-    uint64_t count;        /* elements or bytes; UINT64_MAX if it does not fit */
+    uint8_t type;  /* enum work_type */
+    uint8_t dtype; /* enum dtype in a microbenchmark; DTYPE_COUNT: the one it computes in */
+    /* for a read: the write that may update its buffer in place; -1: none */
+    int8_t in_place_write_index;
+    uint64_t count; /* elements or bytes; UINT64_MAX if it does not fit */
 };
 
 /* Fills operand[] with the operands of work on one side, in order, and returns their number. members: the number of

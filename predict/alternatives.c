@@ -22,7 +22,7 @@ enum { OPS_MAX = 1000000, TRIES_MIN = 2 };
 
 /* An option, or a pair of options, is named as faster only if the step with it takes less than this share of the step
  * without it. */
-#define WORTHWHILE_STEP_SHARE 0.995
+#define WORTHWHILE_STEP_RATIO_MAX 0.995
 
 /* The member of a request that an option sets. */
 enum request_field_of_option {
@@ -127,7 +127,7 @@ size_t alternatives_count(void)
     return ARRAY_LEN(option_table);
 }
 
-const char *alternatives_option(size_t i)
+const char *alternatives_option_text(size_t i)
 {
     return option_table[i].text;
 }
@@ -137,7 +137,7 @@ void alternatives_set_option(struct request *request, size_t i)
     apply_option(request, &option_table[i]);
 }
 
-struct alternative_trial {
+struct alternative_trial_result {
     bool was_request_predicted; /* the request was legal, and could be predicted */
     struct verdict verdict;
     double step_s;
@@ -159,13 +159,13 @@ static struct prediction_question question_of_trial(const struct setup *setup,
                                         .request = request,
                                         .is_exact = exact,
                                         .skips_offsets = true,
-                                        .skips_causes = true};
+                                        .skips_cause_of_documents = true};
 }
 
 static void predict_trial_job(void *context, size_t job, void *result)
 {
     const struct trials *trials = context;
-    struct alternative_trial *trial = result;
+    struct alternative_trial_result *trial = result;
     struct request request = *trials->request;
     struct prediction p = {0};
     bool ideal = trials->option[job] == NULL;
@@ -192,15 +192,16 @@ static size_t max_tries_per_round(const struct prediction *base)
     return tries > TRIES_MIN ? tries : TRIES_MIN;
 }
 
-/* An option that is not refused, and the lower bound of the request with it (lower_bound_of()). */
+/* An option that is not refused, and the lower bound of the request with it (lower_bound_with_option()). */
 struct option_with_lower_bound {
     const struct alternative_option *option;
-    double lower_bound;
+    double lower_bound_s_or_bytes;
 };
 
 /* Returns a lower bound for the request with the option: seconds of a step or, with trials->asks_only_verdicts, bytes
  * of a GPU. Returns a negative number if the request is refused. */
-static double lower_bound_of(const struct trials *trials, const struct alternative_option *option)
+static double lower_bound_with_option(const struct trials *trials,
+                                      const struct alternative_option *option)
 {
     struct request request = *trials->request;
     struct choices c;
@@ -223,7 +224,7 @@ static size_t keep_options_with_lowest_bounds(struct trials *trials, size_t firs
     struct option_with_lower_bound bounded_options[ALTERNATIVES_MAX];
     size_t legal = 0, kept = first;
     for (size_t i = first; i < count; i++) {
-        double bound = lower_bound_of(trials, trials->option[i]);
+        double bound = lower_bound_with_option(trials, trials->option[i]);
         if (bound >= limit)
             best->tried_count++;
         else if (bound >= 0)
@@ -232,8 +233,11 @@ static size_t keep_options_with_lowest_bounds(struct trials *trials, size_t firs
     for (size_t i = 0; i < legal; i++) {
         size_t lower = 0;
         for (size_t k = 0; k < legal; k++)
-            lower += bounded_options[k].lower_bound < bounded_options[i].lower_bound ||
-                     (bounded_options[k].lower_bound == bounded_options[i].lower_bound && k < i);
+            lower += bounded_options[k].lower_bound_s_or_bytes <
+                         bounded_options[i].lower_bound_s_or_bytes ||
+                     (bounded_options[k].lower_bound_s_or_bytes ==
+                          bounded_options[i].lower_bound_s_or_bytes &&
+                      k < i);
         if (lower < tries)
             trials->option[kept++] = bounded_options[i].option;
         else
@@ -243,7 +247,8 @@ static size_t keep_options_with_lowest_bounds(struct trials *trials, size_t firs
 }
 
 /* True if a step of `a` is faster than one of `b`, or as fast up to rounding and needs less memory of a GPU. */
-static bool is_better_trial(const struct alternative_trial *a, const struct alternative_trial *b)
+static bool is_better_trial(const struct alternative_trial_result *a,
+                            const struct alternative_trial_result *b)
 {
     if (fabs(a->step_s - b->step_s) > 1e-9 * b->step_s)
         return a->step_s < b->step_s;
@@ -253,14 +258,14 @@ static bool is_better_trial(const struct alternative_trial *a, const struct alte
 static enum status find_fastest_option(struct alternative *best, const struct prediction *base,
                                        struct trials *trials, struct diag *diag)
 {
-    struct alternative_trial trial[ALTERNATIVES_MAX];
+    struct alternative_trial_result trial[ALTERNATIVES_MAX];
     size_t count = 0, fastest = SIZE_MAX;
     trials->option[count++] = NULL;
     for (size_t i = 0; base->verdict.fits && i < ARRAY_LEN(option_table); i++)
         if (!is_option_set_or_exceeded(&base->choices, &option_table[i]))
             trials->option[count++] = &option_table[i];
     count = keep_options_with_lowest_bounds(trials, 1, count, max_tries_per_round(base) - 1,
-                                            base->sim.step_s * WORTHWHILE_STEP_SHARE, best);
+                                            base->sim.step_s * WORTHWHILE_STEP_RATIO_MAX, best);
     enum status status =
         workers_run(count, sizeof trial[0], predict_trial_job, trials, trial, NULL, diag);
     if (status != STATUS_OK)
@@ -270,7 +275,8 @@ static enum status find_fastest_option(struct alternative *best, const struct pr
         if (!trial[i].was_request_predicted)
             continue;
         best->tried_count++;
-        if (trial[i].verdict.fits && trial[i].step_s < base->sim.step_s * WORTHWHILE_STEP_SHARE &&
+        if (trial[i].verdict.fits &&
+            trial[i].step_s < base->sim.step_s * WORTHWHILE_STEP_RATIO_MAX &&
             (fastest == SIZE_MAX || is_better_trial(&trial[i], &trial[fastest])))
             fastest = i;
     }
@@ -291,7 +297,7 @@ static enum status add_best_memory_option(struct alternative *best, struct reque
                                           struct diag *diag)
 {
     struct trials trials = {.setup = base->setup, .request = request, .asks_only_verdicts = true};
-    struct alternative_trial trial[ALTERNATIVES_MAX];
+    struct alternative_trial_result trial[ALTERNATIVES_MAX];
     struct choices choices;
     size_t count = 0, least = SIZE_MAX;
     enum status status = resolve_choices(&choices, request, NULL, diag);
@@ -363,17 +369,17 @@ enum status alternatives_find_best(struct alternative *best, const struct predic
 
 /* ---- suggestions ---- */
 
-struct suggestion_trial {
+struct suggestion_trial_result {
     double fits_probability;
     bool fits; /* allocator and host memory suffice, and the step was simulated */
     uint64_t allocator_bytes;
     double step_s;
 };
 
-struct suggestion_trials {
+struct suggestion_trials_input {
     const struct setup *setup;
     const struct request *request;
-    uint64_t allocator_max_bytes;
+    uint64_t allocator_limit_bytes;
     struct suggestion_pair {
         /* second: NULL for an option by itself */
         const struct alternative_option *first, *second;
@@ -389,9 +395,9 @@ uint64_t alternatives_allocator_bytes(const struct prediction *p)
 
 static void try_suggestion(void *context, size_t job, void *result)
 {
-    const struct suggestion_trials *trials = context;
+    const struct suggestion_trials_input *trials = context;
     const struct suggestion_pair *pair = &trials->pair[job];
-    struct suggestion_trial *trial = result;
+    struct suggestion_trial_result *trial = result;
     struct request request = *trials->request;
     struct prediction p = {0};
     const struct prediction_question question = question_of_trial(trials->setup, &request, false);
@@ -402,8 +408,8 @@ static void try_suggestion(void *context, size_t job, void *result)
         trial->allocator_bytes = alternatives_allocator_bytes(&p);
         trial->fits_probability =
             prediction_fits_probability(p.setup, &p.choices, (double)trial->allocator_bytes,
-                                        (double)trials->allocator_max_bytes);
-        trial->fits = trial->allocator_bytes <= trials->allocator_max_bytes &&
+                                        (double)trials->allocator_limit_bytes);
+        trial->fits = trial->allocator_bytes <= trials->allocator_limit_bytes &&
                       p.verdict.needed_bytes[LIMIT_HOST] <= p.verdict.available_bytes[LIMIT_HOST];
         if (trial->fits && prediction_time(&p, NULL) == STATUS_OK)
             trial->step_s = p.sim.step_s;
@@ -423,7 +429,7 @@ static int compare_suggestions(const void *left, const void *right)
 /* Fills pair[] with the options that have an effect on the choices, first each by itself, then each two that set
  * different fields, as far as there is room. Attention kernels are left out. Returns the number of elements that it
  * filled. */
-static size_t list_options_and_pairs(struct suggestion_trials *trials,
+static size_t list_options_and_pairs(struct suggestion_trials_input *trials,
                                      const struct choices *choices)
 {
     struct suggestion_pair *pair = trials->pair;
@@ -440,10 +446,10 @@ static size_t list_options_and_pairs(struct suggestion_trials *trials,
     return count;
 }
 
-/* True if trial number i fits and, if it is of two options, takes less than the share WORTHWHILE_STEP_SHARE of the step
- * with each of them that fits by itself. */
-static bool is_suggestion(const struct suggestion_trials *trials,
-                          const struct suggestion_trial *trial, size_t i)
+/* True if trial number i fits and, if it is of two options, takes less than the share WORTHWHILE_STEP_RATIO_MAX of the
+ * step with each of them that fits by itself. */
+static bool is_suggestion(const struct suggestion_trials_input *trials,
+                          const struct suggestion_trial_result *trial, size_t i)
 {
     const struct suggestion_pair *pair = &trials->pair[i];
     if (pair->second == NULL || !trial[i].fits)
@@ -451,7 +457,7 @@ static bool is_suggestion(const struct suggestion_trials *trials,
     for (size_t k = 0; k < trials->single_option_count; k++) {
         const struct alternative_option *single = trials->pair[k].first;
         if ((pair->first == single || pair->second == single) && trial[k].fits &&
-            trial[k].step_s * WORTHWHILE_STEP_SHARE <= trial[i].step_s)
+            trial[k].step_s * WORTHWHILE_STEP_RATIO_MAX <= trial[i].step_s)
             return false;
     }
     return true;
@@ -461,9 +467,10 @@ enum status alternatives_rank_suggestions(struct suggestion *suggestion, size_t 
                                           size_t *tried, const struct prediction *base,
                                           uint64_t most_bytes, struct diag *diag)
 {
-    struct suggestion_trials trials = {
-        .setup = base->setup, .request = base->question.request, .allocator_max_bytes = most_bytes};
-    struct suggestion_trial trial[SUGGESTIONS_MAX];
+    struct suggestion_trials_input trials = {.setup = base->setup,
+                                             .request = base->question.request,
+                                             .allocator_limit_bytes = most_bytes};
+    struct suggestion_trial_result trial[SUGGESTIONS_MAX];
     size_t jobs = list_options_and_pairs(&trials, &base->choices);
     enum status status =
         workers_run(jobs, sizeof trial[0], try_suggestion, &trials, trial, NULL, diag);

@@ -55,10 +55,10 @@ static void add_rows_received_for_sequence(struct attention_division *division, 
         rows[r] += c->rotation == ROTATE_NEEDED_ROWS ? (double)needed.row_count
                                                      : (double)layout->sequence_tokens - own;
     }
-    division->mean_rows_lower_bound +=
-        coverage_bound_of_keys(list, window, layout->cp, pairs).all_ranks / layout->cp;
-    division->most_rows_lower_bound +=
-        coverage_bound_of_bytes(pairs, layout->cp, own, &bytes, true) / bytes.key;
+    division->mean_rows_received_lower_bound +=
+        coverage_bound_of_received_keys(list, window, layout->cp, pairs).all_ranks / layout->cp;
+    division->most_rows_received_lower_bound +=
+        coverage_bound_of_busiest_rank_bytes(pairs, layout->cp, own, &bytes, true) / bytes.key;
     needed_release(&needed);
     if (list->tiles != NULL)
         add_rows_received_for_tiles(rows, list, layout->cp, window, &bytes);
@@ -69,7 +69,7 @@ bool attention_division(struct attention_division *division, const struct predic
     const struct ir *ir = &p->ir;
     *division = (struct attention_division){0};
     if (!p->has_choices || ir->layout.cp <= 1 || ir->layout.kind == LAYOUT_RANK_ORDINAL ||
-        ir->documents.sequence_count == 0 || visible_why_unfit(ir) != NULL)
+        ir->documents.sequence_count == 0 || visible_why_schedule_unfit(ir) != NULL)
         return false;
     const uint32_t replicas = ir_replica_count(ir);
     const int64_t sequences = ir->global_batch / replicas;
@@ -87,9 +87,10 @@ bool attention_division(struct attention_division *division, const struct predic
             division->mean_rows_received += rows[r] / own / ir->layout.cp / replicas;
             division->most_rows_received = fmax(division->most_rows_received, rows[r] / own);
         }
-        division->mean_rows_lower_bound += one.mean_rows_lower_bound / own / replicas;
-        division->most_rows_lower_bound =
-            fmax(division->most_rows_lower_bound, one.most_rows_lower_bound / own);
+        division->mean_rows_received_lower_bound +=
+            one.mean_rows_received_lower_bound / own / replicas;
+        division->most_rows_received_lower_bound = fmax(division->most_rows_received_lower_bound,
+                                                        one.most_rows_received_lower_bound / own);
     }
     free(rows);
     division->pairs_over_mean = visible_find_fullest_place(ir).pairs_over_mean;

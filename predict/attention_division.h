@@ -13,10 +13,10 @@ struct attention_division {
      * rows that have as many bytes as the query and its result */
     double mean_rows_received, most_rows_received;
     /* a lower bound of mean_rows_received for all divisions that leave queries on their ranks
-     * (coverage_bound_of_keys()) */
-    double mean_rows_lower_bound;
-    /* a lower bound of most_rows_received for all divisions (coverage_bound_of_bytes()) */
-    double most_rows_lower_bound;
+     * (coverage_bound_of_received_keys()) */
+    double mean_rows_received_lower_bound;
+    /* a lower bound of most_rows_received for all divisions (coverage_bound_of_busiest_rank_bytes()) */
+    double most_rows_received_lower_bound;
     /* The seconds of the step without jitter, divided by those that it would take if every rank had the mean number of
      * visible pairs and waited for no keys and values. 0: not known, since the latter step was not simulated
      * (prediction.even_step_s). */

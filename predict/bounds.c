@@ -46,7 +46,7 @@ static struct min_s_per_flop min_s_per_flop_of(const struct setup *setup, const 
                                                double forwards)
 {
     const struct device_cost *cost = &setup->cost;
-    const double peak = setup->cluster.device.peak_flop_per_s;
+    const double peak = setup->cluster.device.peak_bf16_flop_per_s;
     if (cost->is_ideal)
         return (struct min_s_per_flop){1 / peak, (forwards + 2.5) / peak};
     return (struct min_s_per_flop){
@@ -86,7 +86,8 @@ static double head_compute_s(const struct choices *c, const struct min_s_per_flo
 
 /* Returns a lower bound of the step in seconds. all_s, head_s: seconds of all layers, and of the head, summed over all
  * devices. unit_s: the part of all_s for one unit, forward and backward. */
-static double bound_of_layers_s(const struct choices *c, double all_s, double head_s, double unit_s)
+static double step_lower_bound_from_work_s(const struct choices *c, double all_s, double head_s,
+                                           double unit_s)
 {
     double ranks = (double)c->ranks;
     if (!pipeline_is_plain(c))
@@ -100,12 +101,12 @@ static double bound_of_layers_s(const struct choices *c, double all_s, double he
     return (all_s * share + head_s + unit_s * (1 - share)) * c->pp / ranks;
 }
 
-/* Returns the seconds of bound_of_layers_s()'s unit, without recomputation: a stage can recompute while it waits for
- * the gradient of its last unit. */
+/* Returns the seconds of step_lower_bound_from_work_s()'s unit, without recomputation: a stage can recompute while it
+ * waits for the gradient of its last unit. */
 static double first_unit_lower_bound_s(const struct setup *setup, const struct choices *c)
 {
     const struct min_s_per_flop rates = min_s_per_flop_of(setup, c, 1);
-    int64_t end = pipeline_tokens_before(c, 1);
+    int64_t end = pipeline_tokens_before_subsequence(c, 1);
     double seen = c->documents == NULL ? transformer_visible_attention_flops(c->model, end) : 0;
     return (double)c->micro_batch * (double)c->dp * layers_compute_s(c, &rates, end, seen);
 }
@@ -115,8 +116,8 @@ double bound_step_s(const struct setup *setup, const struct choices *c)
     struct min_s_per_flop rates = min_s_per_flop_of(setup, c, attention_forwards(c));
     double seen = document_visible_flops(c->documents, c->model, c->seq);
     double all_s = (double)c->global_batch * layers_compute_s(c, &rates, c->seq, seen);
-    return bound_of_layers_s(c, all_s, head_compute_s(c, &rates),
-                             first_unit_lower_bound_s(setup, c));
+    return step_lower_bound_from_work_s(c, all_s, head_compute_s(c, &rates),
+                                        first_unit_lower_bound_s(setup, c));
 }
 
 double bound_step_from_layer_s(const struct setup *setup, const struct choices *c,
@@ -125,9 +126,9 @@ double bound_step_from_layer_s(const struct setup *setup, const struct choices *
     struct min_s_per_flop rates = min_s_per_flop_of(setup, c, attention_forwards(c));
     double unit = (double)c->model->layers * (double)c->ranks / (double)c->pp;
     double head = 2 * layer->issue_s < layer->step_s ? head_compute_s(c, &rates) : 0;
-    return bound_of_layers_s(c, (double)c->accumulation * unit * layer->step_s, head,
-                             c->subsequences == 1 ? unit * layer->kernels_s
-                                                  : first_unit_lower_bound_s(setup, c));
+    return step_lower_bound_from_work_s(c, (double)c->accumulation * unit * layer->step_s, head,
+                                        c->subsequences == 1 ? unit * layer->kernels_s
+                                                             : first_unit_lower_bound_s(setup, c));
 }
 
 /* ---- memory ---- */
@@ -183,7 +184,7 @@ enum { ROWS_MAX = 64 };
  * one rank, divided by the number of tokens that all tensor-parallel and head-parallel ranks have together. They are
  * found by building a small step. */
 struct saved_bytes_per_token {
-    double tensor_bytes[ROWS_MAX];
+    double bytes_per_token_of_each_tensor[ROWS_MAX];
     uint32_t count;
 };
 
@@ -209,10 +210,11 @@ static void find_saved_bytes_per_token(struct saved_bytes_per_token *kept, const
                               .gpus_per_node = ranks};
     kept->count = 0;
     /* if the request is refused, there are no rows */
-    (void)two_layers_make_table(&row, &rows, &request, NULL);
+    (void)two_layers_make_activation_table(&row, &rows, &request, NULL);
     for (uint32_t i = 0; i < rows && kept->count < ROWS_MAX; i++)
         if (row[i].class == ACTIVATION_FOR_OWN_BACKWARD)
-            kept->tensor_bytes[kept->count++] = (double)row[i].bytes / (double)(TOKENS * ranks);
+            kept->bytes_per_token_of_each_tensor[kept->count++] =
+                (double)row[i].bytes / (double)(TOKENS * ranks);
     free(row);
 }
 
@@ -222,7 +224,9 @@ static double saved_bytes_of_tokens(const struct saved_bytes_per_token *kept, do
 {
     double bytes = 0;
     for (uint32_t i = 0; i < kept->count; i++)
-        bytes += kept->tensor_bytes[i] * tokens >= least ? kept->tensor_bytes[i] * tokens : 0;
+        bytes += kept->bytes_per_token_of_each_tensor[i] * tokens >= least
+                     ? kept->bytes_per_token_of_each_tensor[i] * tokens
+                     : 0;
     return bytes;
 }
 
@@ -239,8 +243,8 @@ static double offloaded_share(const struct choices *c, uint32_t i, double bytes)
     uint32_t n = c->subsequences;
     if (c->activations != CHOICE_ACTIVATIONS_RATIO || (i + 1 == n && c->accumulation == 1))
         return 0;
-    return c->offload_hidden_bytes_of != NULL
-               ? ratio_of_hidden_bytes(bytes, c->offload_hidden_bytes_of[(i + 1) % n])
+    return c->offload_hidden_bytes_by_subsequence != NULL
+               ? ratio_of_hidden_bytes(bytes, c->offload_hidden_bytes_by_subsequence[(i + 1) % n])
            : c->offload_hidden_bytes > 0 ? ratio_of_hidden_bytes(bytes, c->offload_hidden_bytes)
                                          : c->offload_ratio;
 }
@@ -263,7 +267,8 @@ static struct saved_sequence_bytes saved_bytes_of_subsequences(const struct choi
         return kept;
     find_saved_bytes_per_token(&saved_per_token, c);
     for (uint32_t i = 0; i < c->subsequences; i++) {
-        double tokens = (double)(pipeline_tokens_before(c, i + 1) - pipeline_tokens_before(c, i));
+        double tokens = (double)(pipeline_tokens_before_subsequence(c, i + 1) -
+                                 pipeline_tokens_before_subsequence(c, i));
         double bytes = layers * saved_bytes_of_tokens(&saved_per_token, tokens, 0);
         double leaves = offloaded_share(c, i, bytes);
         kept.device_bytes += fmax(0, (1 - leaves) * bytes - (leaves > 0 ? grain : 0));
@@ -281,7 +286,7 @@ static bool are_subsequence_bytes_bounded(const struct choices *c)
 }
 
 /* Returns the bytes that one rank has of the inputs of `layers` layers for one micro-batch. */
-static double input_bytes(const struct choices *c, double layers)
+static double layer_input_bytes_of_rank(const struct choices *c, double layers)
 {
     double rows = (double)c->micro_batch * (double)c->seq / c->cp / c->hp / c->tp;
     return layers * rows * (double)c->model->hidden * (double)dtype_bytes((enum dtype)c->dtype);
@@ -295,7 +300,7 @@ double bound_saved_device_bytes(const struct choices *c)
         return 0;
     if (c->pp > 1) /* no bound: micro-batches may be cut, and stages drop inputs early */
         return 0;
-    return input_bytes(c, (double)c->model->layers);
+    return layer_input_bytes_of_rank(c, (double)c->model->layers);
 }
 
 double bound_saved_host_bytes(const struct choices *c)
@@ -305,5 +310,5 @@ double bound_saved_host_bytes(const struct choices *c)
     if (c->activations != CHOICE_ACTIVATIONS_OFFLOAD || c->pp > 1)
         return 0;
     /* the last layer's backward follows its forward at once, so its input stays on the device */
-    return input_bytes(c, (double)c->model->layers - 1);
+    return layer_input_bytes_of_rank(c, (double)c->model->layers - 1);
 }

@@ -50,7 +50,7 @@ double **document_costs_by_place(const struct ir *ir, const struct device_cost *
 }
 
 /* A shape of work whose mask is DOCUMENTS. */
-struct document_shape {
+struct document_masked_work {
     const struct work *work;
     uint32_t shape;
 };
@@ -65,8 +65,8 @@ static int compare_i64(int64_t a, int64_t b)
  * equally many pairs. */
 static int compare_as_counterpart_shapes(const void *left, const void *right)
 {
-    const struct work *a = ((const struct document_shape *)left)->work,
-                      *b = ((const struct document_shape *)right)->work;
+    const struct work *a = ((const struct document_masked_work *)left)->work,
+                      *b = ((const struct document_masked_work *)right)->work;
     const int64_t key[][2] = {
         {a->kind, b->kind},
         {a->attention.sequence, b->attention.sequence},
@@ -107,7 +107,7 @@ static bool *shapes_run_by_places(const struct ir *ir, const double *const *seco
 /* Sets the seconds of each shape of a group of counterparts to the mean over the places that run them (0 if none does).
  * Returns false if all of them had that time already, or if none runs. */
 static bool set_counterparts_to_mean(double **even, const double *const *seconds,
-                                     const struct document_shape *row, size_t count,
+                                     const struct document_masked_work *row, size_t count,
                                      const bool *runs, uint32_t places)
 {
     double sum = 0, most = 0;
@@ -128,15 +128,15 @@ static bool set_counterparts_to_mean(double **even, const double *const *seconds
     return n > 0 && most > sum / (double)n * (1 + 1e-12);
 }
 
-double **document_costs_of_mean(const struct ir *ir, const double *const *seconds)
+double **document_costs_with_equal_pairs(const struct ir *ir, const double *const *seconds)
 {
     uint32_t places = ir_place_count(ir), count = 0;
-    struct document_shape *row = heap_alloc(ir->shape_count + 1u, sizeof *row);
+    struct document_masked_work *row = heap_alloc(ir->shape_count + 1u, sizeof *row);
     bool *runs = shapes_run_by_places(ir, seconds, places), differs = false;
     double **even = heap_zalloc(ir->shape_count + 1u, sizeof *even);
     for (uint32_t s = 0; s < ir->shape_count; s++)
         if (seconds[s] != NULL)
-            row[count++] = (struct document_shape){&ir->shape[s], s};
+            row[count++] = (struct document_masked_work){&ir->shape[s], s};
     qsort(row, count, sizeof *row, compare_as_counterpart_shapes);
     for (uint32_t i = 0, end; i < count; i = end) {
         for (end = i + 1; end < count && compare_as_counterpart_shapes(&row[i], &row[end]) == 0;)
@@ -188,7 +188,7 @@ static double *attention_s_of_units(const struct ir *ir, const double *const *se
     return sum;
 }
 
-static uint32_t unit_count(const struct ir *ir)
+static uint32_t count_micro_batches_of_ir(const struct ir *ir)
 {
     uint32_t units = 0;
     for (uint32_t op = 0; op < ir->op.count; op++)
@@ -197,9 +197,10 @@ static uint32_t unit_count(const struct ir *ir)
     return units;
 }
 
-struct document_lateness document_lateness(const struct ir *ir, const double *const *seconds)
+struct document_lateness_of_ranks document_lateness_of_ranks(const struct ir *ir,
+                                                             const double *const *seconds)
 {
-    uint32_t places = ir_place_count(ir), units = unit_count(ir), most = 0;
+    uint32_t places = ir_place_count(ir), units = count_micro_batches_of_ir(ir), most = 0;
     double *sum = attention_s_of_units(ir, seconds, places, units), worst_s = 0, mean_s = 0;
     uint32_t *late = heap_zalloc(places, sizeof *late), *rank = first_rank_of_places(ir);
     for (uint32_t u = 0; u < units; u++) {
@@ -218,12 +219,12 @@ struct document_lateness document_lateness(const struct ir *ir, const double *co
         most = late[p] > late[most] ? p : most;
     /* units that the short list leaves out are like those that it has, and have the same slowest rank */
     uint32_t copies = ir->repeats.iterations_are_units ? ir->repeats.copies_per_gap : 0;
-    struct document_lateness lateness = {0};
+    struct document_lateness_of_ranks lateness = {0};
     if (late[most] > 0)
-        lateness = (struct document_lateness){.latest_rank = rank[most],
-                                              .late_unit_count = late[most] + copies,
-                                              .unit_count = units + copies,
-                                              .slowest_over_mean = worst_s / mean_s};
+        lateness = (struct document_lateness_of_ranks){.rank_late_most_often = rank[most],
+                                                       .late_unit_count = late[most] + copies,
+                                                       .unit_count = units + copies,
+                                                       .slowest_over_mean = worst_s / mean_s};
     free(sum);
     free(late);
     free(rank);
@@ -249,7 +250,8 @@ double document_visible_flops(const struct documents *d, const struct transforme
             of_list[l] += transformer_visible_attention_flops(
                 model, d->list[l].document_end[i] - document_begin(&d->list[l], i));
     for (uint32_t s = 0; s < d->sequence_count; s++)
-        seen += d->list_of_sequence[s] == DOCUMENTS_NONE ? whole : of_list[d->list_of_sequence[s]];
+        seen +=
+            d->list_of_sequence[s] == DOCUMENTS_NO_LIST ? whole : of_list[d->list_of_sequence[s]];
     free(of_list);
     return seen / d->sequence_count;
 }

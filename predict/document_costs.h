@@ -26,21 +26,22 @@ double document_cost_s(const struct ir *ir, const struct work *work, uint32_t ra
  * takes the mean of its seconds over the ranks that run it. Ops that different ranks run in the same step of a ring
  * share one mean (in a zigzag ring some ranks attend with half of their queries, others to half of the keys). Returns
  * NULL if every rank takes the mean time already. seconds: as document_costs_by_place() returned them, not NULL. */
-double **document_costs_of_mean(const struct ir *ir, const double *const *seconds);
+double **document_costs_with_equal_pairs(const struct ir *ir, const double *const *seconds);
 
 /* The rank whose attention delays the others most often. In each micro-batch the rank whose attention takes longest is
- * late; latest_rank is the rank that is late in the largest number of micro-batches. The ranks of a place
- * (schedule/ir/visible.h) take equally long; latest_rank is the lowest of them. All-zero: in every micro-batch all
- * ranks take equally long. */
-struct document_lateness {
-    uint32_t latest_rank;
-    /* the number of micro-batches in which latest_rank is late, and the number of all micro-batches */
+ * late; rank_late_most_often is the rank that is late in the largest number of micro-batches. The ranks of a place
+ * (schedule/ir/visible.h) take equally long; rank_late_most_often is the lowest of them. All-zero: in every micro-batch
+ * all ranks take equally long. */
+struct document_lateness_of_ranks {
+    uint32_t rank_late_most_often;
+    /* the number of micro-batches in which rank_late_most_often is late, and the number of all micro-batches */
     uint32_t late_unit_count, unit_count;
     /* the seconds of attention of the late rank of each micro-batch, summed over micro-batches, divided by the sum of
      * the means over ranks */
     double slowest_over_mean;
 };
-struct document_lateness document_lateness(const struct ir *ir, const double *const *seconds);
+struct document_lateness_of_ranks document_lateness_of_ranks(const struct ir *ir,
+                                                             const double *const *seconds);
 
 void document_costs_free(double **seconds, uint32_t shapes);
 

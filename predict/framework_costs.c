@@ -115,7 +115,7 @@ static void add_seconds_of_expert_biases(const struct prediction *p, const struc
 {
     const struct transformer *m = p->choices.model;
     const double call_s = p->profile->is_ideal ? 0 : cost->host_op_s + cost->host_kernel_s;
-    const bool fused = choices_fuse_experts(&p->choices);
+    const bool fused = choices_fuse_expert_bias_and_clamp(&p->choices);
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
         const bool gradient = work->kind == WORK_COLUMN_SUM && work->column_sum.groups > 0;
@@ -160,7 +160,7 @@ static void add_clamp_operators(const struct prediction *p, const struct device_
                                 double *work_s, double *issue_s)
 {
     const double call_s = p->profile->is_ideal ? 0 : cost->host_op_s + cost->host_kernel_s;
-    if (choices_fuse_experts(&p->choices))
+    if (choices_fuse_expert_bias_and_clamp(&p->choices))
         return;
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
@@ -175,8 +175,8 @@ static void add_clamp_operators(const struct prediction *p, const struct device_
 }
 
 /* Sets the seconds of RoPE to those of its operators, for a model whose cosines and sines have a factor. */
-static void set_rope_operators(const struct prediction *p, const struct device_cost *cost,
-                               double *work_s, double *issue_s)
+static void set_rope_operator_seconds(const struct prediction *p, const struct device_cost *cost,
+                                      double *work_s, double *issue_s)
 {
     const double call_s = p->profile->is_ideal ? 0 : cost->host_op_s + cost->host_kernel_s;
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
@@ -316,7 +316,7 @@ void framework_costs_add(const struct prediction *p, const struct device_cost *c
     if (profile->clamps_run_as_operators)
         add_clamp_operators(p, cost, work_s, issue_s);
     if (profile->scaled_rope_runs_as_operators && p->choices.model->rope_scaled)
-        set_rope_operators(p, cost, work_s, issue_s);
+        set_rope_operator_seconds(p, cost, work_s, issue_s);
     if (profile->core_takes_sinks)
         clear_sink_passes(p, work_s, issue_s);
     if (profile->activation_weights_copies)

@@ -25,8 +25,8 @@ static double machine_half_width(const struct spreads *spreads, double published
     double of_model = (1 - spreads_unmeasured_share(spreads)) * OF_MODEL;
     double squares = of_model * of_model, others = 0;
     for (int part = 0; part < SPREAD_PART_COUNT; part++) {
-        squares += spreads->log_growth_of_measured_by_part[part] *
-                   spreads->log_growth_of_measured_by_part[part];
+        squares += spreads->log_step_growth_by_measured_part[part] *
+                   spreads->log_step_growth_by_measured_part[part];
         others += spreads->share_of_unmeasured_by_part[part] *
                   hypot(published, NORMAL_90 * spreads->estimate_error[part]);
     }
@@ -52,7 +52,7 @@ static void raise_low_end_to_peak_flops_time(struct interval *time, const struct
 
 struct intervals intervals_of_prediction(const struct prediction *p)
 {
-    const struct interval none = {.low = NAN, .high = NAN, .deviation = NAN};
+    const struct interval none = {.low = NAN, .high = NAN, .log_standard_deviation = NAN};
     struct intervals intervals = {
         .similarity =
             prediction_is_recorded(p)
@@ -60,7 +60,7 @@ struct intervals intervals_of_prediction(const struct prediction *p)
                       p->setup, attention_impl_name((enum attention_impl)p->choices.attention_impl))
                 : similarity_of(p->setup, p->has_choices ? &p->choices : NULL, p->profile),
         .intervals_by_quantity = {none, none}};
-    const struct residual run = similarity_residual(&intervals.similarity);
+    const struct residual run = similarity_to_residual(&intervals.similarity);
     struct interval *time = &intervals.intervals_by_quantity[RESIDUAL_TIME];
     if (intervals.similarity.device[0] == '\0')
         return intervals;
@@ -70,7 +70,7 @@ struct intervals intervals_of_prediction(const struct prediction *p)
     /* if steps were published of this device, their errors include the errors of its estimated numbers, and
      * estimate_error must not count these once more */
     bool includes_estimate_errors = time->device_is_measured;
-    bool needs_spreads = spread_is_known(&p->setup->cost, &p->setup->cluster) ||
+    bool needs_spreads = spread_has_measured_number(&p->setup->cost, &p->setup->cluster) ||
                          (!includes_estimate_errors && spreads_are_needed(p->setup));
     if (needs_spreads && !p->spreads.is_known)
         *time = none;
@@ -97,12 +97,12 @@ void intervals_put_in_brackets(struct text *out, const char *before,
     if (!interval_is_known(interval))
         return;
     text_puts(out, before);
-    intervals_put(out, interval, value, unit);
+    intervals_put_low_to_high(out, interval, value, unit);
     text_putc(out, ')');
 }
 
 /* Appends a value with three significant digits, or as a whole number from 100 on, and never with an exponent. */
-static void put_rounded(struct text *out, double value)
+static void put_3_significant_digits(struct text *out, double value)
 {
     int digits = value > 0 ? (int)floor(log10(value)) : 0;
     text_printf(out, "%.*f", digits >= 2 ? 0 : digits > -8 ? 2 - digits : 10, value);
@@ -110,12 +110,13 @@ static void put_rounded(struct text *out, double value)
 
 void intervals_put_ends(struct text *out, double low, double high)
 {
-    put_rounded(out, low);
+    put_3_significant_digits(out, low);
     text_puts(out, " to ");
-    put_rounded(out, high);
+    put_3_significant_digits(out, high);
 }
 
-void intervals_put(struct text *out, const struct interval *interval, double value, double unit)
+void intervals_put_low_to_high(struct text *out, const struct interval *interval, double value,
+                               double unit)
 {
     intervals_put_ends(out, interval_low(interval, value) / unit,
                        interval_high(interval, value) / unit);
@@ -131,11 +132,11 @@ static void put_measured_parts(struct text *out, const struct spreads *spreads)
     text_printf(out, "%.0f %% of the step goes with figures that were measured on this machine",
                 100 * (1 - spreads_unmeasured_share(spreads)));
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
-        if (spreads->log_growth_of_measured_by_part[part] > NAMED_CHANGE)
+        if (spreads->log_step_growth_by_measured_part[part] > NAMED_CHANGE)
             text_printf(out, "%s%s %.2g %%",
                         count++ == 0 ? ", whose spreads move it by this much: " : ", ",
-                        spread_part_name((enum spread_part)part),
-                        100 * spreads->log_growth_of_measured_by_part[part]);
+                        spread_part_name((enum spread_machine_part)part),
+                        100 * spreads->log_step_growth_by_measured_part[part]);
 }
 
 static void put_unmeasured_parts(struct text *out, const struct spreads *spreads)
@@ -146,7 +147,7 @@ static void put_unmeasured_parts(struct text *out, const struct spreads *spreads
             text_printf(out, "%s%s%s (%.0f %% of it)", count++ == 0 ? "; not measured are " : ", ",
                         spreads->largest_relative_spread_by_part[part] > 0 ? "other figures of "
                                                                            : "",
-                        spread_part_name((enum spread_part)part),
+                        spread_part_name((enum spread_machine_part)part),
                         100 * spreads->share_of_unmeasured_by_part[part]);
 }
 
@@ -170,7 +171,7 @@ void intervals_put_unmeasured(struct text *out, const struct intervals *interval
                               enum residual_quantity of, bool adds)
 {
     const struct interval *interval = &intervals->intervals_by_quantity[of];
-    const struct residual run = similarity_residual(&intervals->similarity);
+    const struct residual run = similarity_to_residual(&intervals->similarity);
     for (uint32_t i = 0; i < interval->unmeasured_count && i < NAMED_FEATURES; i++) {
         const double deviation = sqrt(interval->unmeasured[i].variance);
         if (deviation < INTERVAL_NOTABLE_DEVIATION)

@@ -27,14 +27,15 @@ bool intervals_are_known(const struct intervals *intervals, enum residual_quanti
 
 /* Appends "54.3 to 80.6": the ends of a value's interval, each divided by `unit`, with three significant digits, or as
  * whole numbers from 100 on. */
-void intervals_put(struct text *out, const struct interval *interval, double value, double unit);
+void intervals_put_low_to_high(struct text *out, const struct interval *interval, double value,
+                               double unit);
 
-/* Appends `before`, the text of intervals_put() and a closing bracket, " (90 %: 54.3 to 80.6)", if there is an
- * interval. */
+/* Appends `before`, the text of intervals_put_low_to_high() and a closing bracket, " (90 %: 54.3 to 80.6)", if there is
+ * an interval. */
 void intervals_put_in_brackets(struct text *out, const char *before,
                                const struct interval *interval, double value, double unit);
 
-/* Appends an interval with these ends, as intervals_put() does. */
+/* Appends an interval with these ends, as intervals_put_low_to_high() does. */
 void intervals_put_ends(struct text *out, double low, double high);
 
 /* Appends the features of an interval that were never measured and that add INTERVAL_NOTABLE_DEVIATION or more to its

@@ -11,14 +11,15 @@
 struct unfinished_jobs {
     workers_job_fn *function;
     void *context;
-    size_t *job_number; /* [job_count] on the heap */
+    size_t *index_of_each_unfinished_job; /* [job_count] on the heap */
     size_t job_count;
 };
 
 static void do_unfinished_job(void *context, size_t number, void *result)
 {
     const struct unfinished_jobs *unfinished = context;
-    unfinished->function(unfinished->context, unfinished->job_number[number], result);
+    unfinished->function(unfinished->context, unfinished->index_of_each_unfinished_job[number],
+                         result);
 }
 
 static bool is_all_zero(const char *bytes, size_t size)
@@ -33,7 +34,7 @@ static bool is_all_zero(const char *bytes, size_t size)
  * kept->write_error gets an error, and the other jobs go on. */
 static void keep_result(const struct kept_jobs *kept, uint64_t key, const char *result, size_t size)
 {
-    if (!is_all_zero(result, size) && interrupt_signal() == 0)
+    if (!is_all_zero(result, size) && interrupt_caught_signal() == 0)
         answer_file_add(kept->answer_file, key, result, size, kept->write_error);
 }
 
@@ -51,17 +52,17 @@ enum status kept_jobs_run(const struct kept_jobs *kept, const uint64_t *key, siz
         if (!answer_file_find(kept->answer_file,
                               digest_add(kept->question_digest, &key[i], sizeof key[i]),
                               result + i * result_size, result_size))
-            unfinished.job_number[unfinished.job_count++] = i;
+            unfinished.index_of_each_unfinished_job[unfinished.job_count++] = i;
     made = heap_zalloc(unfinished.job_count + 1, result_size);
     enum status status = workers_run(unfinished.job_count, result_size, do_unfinished_job,
                                      &unfinished, made, progress, diag);
     for (size_t i = 0; i < unfinished.job_count; i++) {
-        const size_t job = unfinished.job_number[i];
+        const size_t job = unfinished.index_of_each_unfinished_job[i];
         memcpy(result + job * result_size, made + i * result_size, result_size);
         keep_result(kept, digest_add(kept->question_digest, &key[job], sizeof key[job]),
                     result + job * result_size, result_size);
     }
     free(made);
-    free(unfinished.job_number);
+    free(unfinished.index_of_each_unfinished_job);
     return status;
 }

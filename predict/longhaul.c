@@ -22,7 +22,7 @@ static void read_times(struct prediction_result *result, const struct prediction
         result->mfu[i] = prediction_mfu(p, (enum mfu_convention)i);
 }
 
-void prediction_read(struct prediction_result *result, const struct prediction *p)
+void prediction_fill_result(struct prediction_result *result, const struct prediction *p)
 {
     *result = (struct prediction_result){
         .verdict = p->verdict,

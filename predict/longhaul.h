@@ -7,14 +7,15 @@
  *
  *  1. Load:    setup_load_model(&setup, "llama3-8b", NULL, NULL, &diag)
  *              setup_load_cluster(&setup, "dgx-h100", 1, 8, &diag)
- *  2. Choose:  setup_open_request(&setup), then members of setup.request (struct request, schedule/choices/choices.h).
+ *  2. Choose:  setup_leave_request_open(&setup), then members of setup.request (struct request,
+ * schedule/choices/choices.h).
  *              A member that stays open is resolved; prediction.choices says how. A profile that stays NULL is the
  *              one of the strategy's paper; `longhaul predict` takes "neutral". subsequences_set_open_choices() sets
  * the further
  *              defaults of strategy "sppo".
  *  3. Ask:     struct prediction_question question = {.setup = &setup}
  *              prediction_make(&prediction, &question, &diag)
- *  4. Read:    prediction_read(&result, &prediction)
+ *  4. Read:    prediction_fill_result(&result, &prediction)
  *  5. Release: prediction_release(&prediction), setup_release(&setup), diag_release(&diag)
  *
  * A call that fails returns a status other than STATUS_OK, and diag has one message (base/diag.h), in which options of
@@ -82,6 +83,6 @@ struct prediction_result {
 
 /* Reads the figures of a prediction. It may be called after prediction_make(), or after prediction_memory(), with or
  * without prediction_time(). */
-void prediction_read(struct prediction_result *result, const struct prediction *prediction);
+void prediction_fill_result(struct prediction_result *result, const struct prediction *prediction);
 
 #endif

@@ -55,7 +55,7 @@ static double quantile(double *value, size_t count, double share)
 
 /* ---- recordings of other programs ---- */
 
-static bool is_kernel(const struct prediction *p, uint32_t op)
+static bool is_op_on_compute_stream(const struct prediction *p, uint32_t op)
 {
     return p->ir.stream[p->ir.op.stream[op]].stream_class == STREAM_COMPUTE;
 }
@@ -65,7 +65,7 @@ static uint32_t count_kernels(const struct prediction *p, const struct trace *pr
 {
     uint32_t count = 0;
     for (size_t i = 0; i < predicted->ops.count; i++)
-        count += predicted->ops.rank[i] == rank && is_kernel(p, predicted->ops.op[i]);
+        count += predicted->ops.rank[i] == rank && is_op_on_compute_stream(p, predicted->ops.op[i]);
     return count;
 }
 
@@ -78,15 +78,15 @@ static double predicted_row_s(const struct trace *predicted, uint32_t row)
  * GPU's memory can by its data sheet. Only ops in gaps between blocks count; the factor of a kind without any is 0. The
  * factor ignores that an L2 cache may hold the operands of a small op. The function is called only for GPUs, since on
  * processors caches hold the operands of most ops. */
-static void find_min_factors(const struct row_matches *m, const struct trace *predicted,
-                             const struct prediction *p, double least[WORK_KIND_COUNT])
+static void find_min_factor_by_work_kind(const struct row_matches *m, const struct trace *predicted,
+                                         const struct prediction *p, double least[WORK_KIND_COUNT])
 {
     const struct device_cost *cost = &p->setup->cost;
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         least[kind] = 0;
     for (size_t i = 0; i < m->match_count; i++) {
-        const struct block_match *match = &m->matches[i];
-        for (uint32_t k = 0; match->is_between_blocks && k < match->row_count; k++) {
+        const struct predicted_rows_match *match = &m->matches[i];
+        for (uint32_t k = 0; match->is_of_rows_between_blocks && k < match->row_count; k++) {
             uint32_t row = m->rows[match->row_begin + k], op = predicted->ops.op[row];
             double bytes = cost_memory_traffic_bytes(
                 cost, (enum attention_impl)p->choices.attention_impl, ir_work(&p->ir, op));
@@ -107,15 +107,15 @@ static void fit_kind_factors(const struct row_matches *m, const struct trace *pr
 {
     double least[WORK_KIND_COUNT] = {0};
     if (!on_host)
-        find_min_factors(m, predicted, p, least);
+        find_min_factor_by_work_kind(m, predicted, p, least);
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         factor[kind] = fmax(1, least[kind]);
     for (int update = 0; update < UPDATES; update++) {
         double got[WORK_KIND_COUNT] = {0}, wanted[WORK_KIND_COUNT] = {0};
         for (size_t i = 0; i < m->match_count; i++) {
-            const struct block_match *match = &m->matches[i];
+            const struct predicted_rows_match *match = &m->matches[i];
             double sum = 0;
-            if (!match->is_between_blocks || match->measured_rows == 0)
+            if (!match->is_of_rows_between_blocks || match->measured_rows == 0)
                 continue;
             for (uint32_t k = 0; k < match->row_count; k++) {
                 uint32_t row = m->rows[match->row_begin + k];
@@ -139,8 +139,9 @@ static void fit_kind_factors(const struct row_matches *m, const struct trace *pr
 /* Divides the measured seconds of a block, or of a gap between blocks, among its ops, in proportion to their predicted
  * seconds; in a gap these are first multiplied by the factors of their kinds. Adds an observation for each op. */
 static void split_block_time(struct observation_set *o, const struct row_matches *m,
-                             const struct block_match *match, const struct trace *predicted,
-                             const struct prediction *p, uint32_t rank, uint32_t first_step,
+                             const struct predicted_rows_match *match,
+                             const struct trace *predicted, const struct prediction *p,
+                             uint32_t rank, uint32_t first_step,
                              const double factor[WORK_KIND_COUNT])
 {
     double sum = 0;
@@ -148,7 +149,7 @@ static void split_block_time(struct observation_set *o, const struct row_matches
         for (uint32_t k = 0; k < match->row_count; k++) {
             uint32_t row = m->rows[match->row_begin + k], op = predicted->ops.op[row];
             double share_s = predicted_row_s(predicted, row) *
-                             (match->is_between_blocks ? factor[p->ir.op.kind[op]] : 1);
+                             (match->is_of_rows_between_blocks ? factor[p->ir.op.kind[op]] : 1);
             if (pass == 0) {
                 sum += share_s;
                 o->matched_ops_s += predicted_row_s(predicted, row);
@@ -326,7 +327,7 @@ static uint16_t node_count_of_group(const struct prediction *p, const struct gro
     uint32_t size = group_rank_count(mesh, group), nodes = 0;
     int64_t per_node = p->setup->cluster.gpus_per_node, last = -1;
     for (uint32_t i = 0; i < size; i++) {
-        int64_t node = group_rank_of_member(mesh, group, 0, i) / per_node;
+        int64_t node = group_global_rank_of_member(mesh, group, 0, i) / per_node;
         nodes += node != last;
         last = node;
     }
@@ -397,8 +398,8 @@ static void set_point_times(struct point *point, struct observed_shape_times *ti
 
 /* Collects the times of one shape from its observations, which are in the order of compare_observations(). Of a message
  * only its fastest rank counts. shape_mean_s_of_each_step: the sum over a step's instances, divided by their number. */
-static void collect_times(struct observed_shape_times *times, const struct observation *row,
-                          size_t count, bool message)
+static void collect_times_of_shape(struct observed_shape_times *times,
+                                   const struct observation *row, size_t count, bool message)
 {
     size_t first = 0; /* index in times->seconds of the step's first instance */
     times->count = times->step_count = 0;
@@ -468,8 +469,8 @@ static double median_op_start_s(const struct observation_set *o)
     return median_of_step_starts_s;
 }
 
-void observed_add_points(const struct observation_set *o, const struct prediction *p,
-                         const char *name, struct points *points, struct text *notes)
+void append_points_of_observed_steps(const struct observation_set *o, const struct prediction *p,
+                                     const char *name, struct points *points, struct text *notes)
 {
     if (o->observation_count == 0 || o->step_count == 0)
         return;
@@ -497,9 +498,9 @@ void observed_add_points(const struct observation_set *o, const struct predictio
         chained[work->kind] |= chain[work->kind].bytes_per_element > 0;
         if (!fill_point_of_shape(&point, p, row[i].op, chain))
             continue;
-        collect_times(&times, row + i, end - i, is_message(work));
+        collect_times_of_shape(&times, row + i, end - i, is_message(work));
         point.at = at;
-        set_point_times(&point, &times, is_kernel(p, row[i].op) ? each_s : 0);
+        set_point_times(&point, &times, is_op_on_compute_stream(p, row[i].op) ? each_s : 0);
         if (point.p10_s > 0)
             points_add(points, &point);
     }

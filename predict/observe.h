@@ -70,9 +70,9 @@ enum status observed_add_recording(struct observation_set *observed,
 /* Appends a point for each measured shape of the schedule, and one for the start of an op. Synchronisations, sends and
  * receives get none, nor does a shape whose measured times are 0. name: the name of the points in messages. Lists in
  * *notes the kinds of work that get no points because the profile runs them as chains of kernels. */
-void observed_add_points(const struct observation_set *observed,
-                         const struct prediction *prediction, const char *name,
-                         struct points *points, struct text *notes);
+void append_points_of_observed_steps(const struct observation_set *observed,
+                                     const struct prediction *prediction, const char *name,
+                                     struct points *points, struct text *notes);
 
 /* The median, the lowest and the highest span of the recorded steps; all 0 if no step was recorded. */
 struct observed_step_time_spread {

@@ -27,7 +27,7 @@ static void add_step_points(const struct kineto_issue_step *step, struct loc at,
         [CALL_COPY] = {.kind = WORK_H2D, .copy = {64, 0}},
         [CALL_WAIT] = {.kind = WORK_HOST_SYNC},
     };
-    const struct kineto_calls *launch = &step->issue_calls_by_kind[CALL_LAUNCH];
+    const struct kineto_call_sums *launch = &step->issue_calls_by_kind[CALL_LAUNCH];
     if (launch->call_count > 0 && launch->operator_count > 0) {
         double call_s = launch->total_call_s / (double)launch->call_count;
         double op_s = launch->total_gap_s / (double)launch->operator_count;
@@ -35,23 +35,23 @@ static void add_step_points(const struct kineto_issue_step *step, struct loc at,
         add_point(points, at, POINT_ISSUE, fill, op_s + call_s);
     }
     for (int kind = CALL_COLLECTIVE; kind < CALL_COUNT; kind++) {
-        const struct kineto_calls *calls = &step->issue_calls_by_kind[kind];
+        const struct kineto_call_sums *calls = &step->issue_calls_by_kind[kind];
         if (calls->call_count > 0)
             add_point(points, at, POINT_ISSUE, of[kind],
                       (calls->total_call_s + calls->total_gap_s) / (double)calls->call_count);
     }
 }
 
-static void put_count(struct text *out, const char *separator, size_t count, size_t steps,
-                      const char *one, const char *many)
+static void put_count_per_step(struct text *out, const char *separator, size_t count, size_t steps,
+                               const char *one, const char *many)
 {
     double each = (double)count / (double)steps;
     text_printf(out, "%s%.*f %s", separator, each >= 10 || each == (double)(size_t)each ? 0 : 1,
                 each, each == 1 ? one : many);
 }
 
-void observed_issue_points(const struct kineto_issue *issue, uint32_t rank, const char *name,
-                           struct points *points, struct text *notes)
+void append_points_of_observed_issue(const struct kineto_issue *issue, uint32_t rank,
+                                     const char *name, struct points *points, struct text *notes)
 {
     static const char *const one[CALL_COUNT] = {"kernel", "collective", "copy", "wait"};
     static const char *const many[CALL_COUNT] = {"kernels", "collectives", "copies", "waits"};
@@ -66,29 +66,31 @@ void observed_issue_points(const struct kineto_issue *issue, uint32_t rank, cons
             sum.issue_calls_by_kind[kind].operator_count +=
                 step->issue_calls_by_kind[kind].operator_count;
         }
-        sum.calls_that_waited_for_gpu += step->calls_that_waited_for_gpu;
+        sum.gpu_waiting_call_count += step->gpu_waiting_call_count;
         sum.pause_count += step->pause_count;
         sum.sum_of_pauses_s += step->sum_of_pauses_s;
-        sum.launches_into_empty_stream += step->launches_into_empty_stream;
-        sum.total_idle_start_s += step->total_idle_start_s;
+        sum.empty_stream_launch_count += step->empty_stream_launch_count;
+        sum.total_empty_stream_launch_delay_s += step->total_empty_stream_launch_delay_s;
     }
     text_printf(notes, "host       rank %u, a step: ", rank);
     for (int kind = 0; kind < CALL_COUNT; kind++)
-        put_count(notes, kind == 0 ? "" : ", ", sum.issue_calls_by_kind[kind].call_count,
-                  issue->step_count, one[kind], many[kind]);
-    put_count(notes, "; ", sum.issue_calls_by_kind[CALL_LAUNCH].operator_count, issue->step_count,
-              "operator", "operators");
+        put_count_per_step(notes, kind == 0 ? "" : ", ", sum.issue_calls_by_kind[kind].call_count,
+                           issue->step_count, one[kind], many[kind]);
+    put_count_per_step(notes, "; ", sum.issue_calls_by_kind[CALL_LAUNCH].operator_count,
+                       issue->step_count, "operator", "operators");
     text_puts(notes, " launched; left out");
-    put_count(notes, " ", sum.calls_that_waited_for_gpu, issue->step_count, "held call",
-              "held calls");
-    put_count(notes, ", ", sum.pause_count, issue->step_count, "pause", "pauses");
+    put_count_per_step(notes, " ", sum.gpu_waiting_call_count, issue->step_count, "held call",
+                       "held calls");
+    put_count_per_step(notes, ", ", sum.pause_count, issue->step_count, "pause", "pauses");
     text_printf(notes, " (%.3f ms)", 1e3 * sum.sum_of_pauses_s / (double)issue->step_count);
     if (issue->graph_launch_count > 0)
-        put_count(notes, ", ", issue->graph_launch_count, issue->step_count, "graph", "graphs");
-    if (sum.launches_into_empty_stream > 0)
+        put_count_per_step(notes, ", ", issue->graph_launch_count, issue->step_count, "graph",
+                           "graphs");
+    if (sum.empty_stream_launch_count > 0)
         text_printf(notes,
                     "; on an empty stream a kernel starts %.1f us after its launch began, which no "
                     "number of a device stands for",
-                    1e6 * sum.total_idle_start_s / (double)sum.launches_into_empty_stream);
+                    1e6 * sum.total_empty_stream_launch_delay_s /
+                        (double)sum.empty_stream_launch_count);
     text_putc(notes, '\n');
 }

@@ -25,7 +25,7 @@ static bool is_ring_message(const struct prediction *p, uint32_t op)
 
 /* Returns whether a kind of work is an all-to-all, or one of the kernels around it: they pack and unpack, and copy or
  * sum heads. */
-static bool is_exchange(enum work_kind kind)
+static bool is_all_to_all_or_its_kernel(enum work_kind kind)
 {
     return kind == WORK_ALL_TO_ALL || kind == WORK_PACK || kind == WORK_UNPACK ||
            kind == WORK_HEAD_EXPAND || kind == WORK_HEAD_REDUCE;
@@ -43,13 +43,13 @@ static double exchange_s_between_syncs(const struct prediction *p, const struct 
                                        bool fetches, enum phase phase)
 {
     const struct sim_class *class = &sim->classes[sim->class_of_rank[0]];
-    const double *end = sim_end_s(sim, 0);
+    const double *end = sim_op_ends_of_rank_s(sim, 0);
     double since = 0, sum = 0;
     bool exchanges = false;
     for (uint32_t k = 0; k < class->op_count; k++) {
         uint32_t op = class->op_begin + k;
         exchanges |= fetches ? is_host_fetch_in_phase(p, op, phase)
-                             : is_exchange((enum work_kind)p->ir.op.kind[op]);
+                             : is_all_to_all_or_its_kernel((enum work_kind)p->ir.op.kind[op]);
         if (p->ir.op.kind[op] != WORK_HOST_SYNC)
             continue;
         sum += exchanges ? end[k] - since : 0;
@@ -111,7 +111,8 @@ static double union_length_s(struct busy_span *interval, size_t count)
 
 struct operator_times operator_times_of(const struct prediction *p)
 {
-    const double *start = sim_start_s(&p->sim, 0), *end = sim_end_s(&p->sim, 0);
+    const double *start = sim_op_starts_of_rank_s(&p->sim, 0),
+                 *end = sim_op_ends_of_rank_s(&p->sim, 0);
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
     struct operator_times times = {.elapsed_s = elapsed_s(p, &p->sim)};
     struct busy_span *exchange = heap_alloc((size_t) class->op_count + 1, sizeof *exchange);
@@ -129,7 +130,7 @@ struct operator_times operator_times_of(const struct prediction *p)
             rotations++;
         }
         times.has_all_to_all |= kind == WORK_ALL_TO_ALL;
-        if (is_exchange(kind)) {
+        if (is_all_to_all_or_its_kernel(kind)) {
             exchange[exchanges++] = (struct busy_span){start[k], end[k]};
             times.kernels_around_all_to_alls_s += kind != WORK_ALL_TO_ALL ? seconds : 0;
         } else if (is_ring_message(p, op))
@@ -139,13 +140,14 @@ struct operator_times operator_times_of(const struct prediction *p)
     }
     for (size_t i = 0; i < IR_STREAMS_MAX; i++)
         times.ring_s = ring[i] > times.ring_s ? ring[i] : times.ring_s;
-    times.exchange_s = p->choices.scope == SCOPE_EXCHANGE
-                           ? exchange_s_between_syncs(p, &p->sim, false, PHASE_FORWARD)
-                           : union_length_s(exchange, exchanges);
+    times.all_to_all_and_its_kernels_s =
+        p->choices.scope == SCOPE_EXCHANGE
+            ? exchange_s_between_syncs(p, &p->sim, false, PHASE_FORWARD)
+            : union_length_s(exchange, exchanges);
     if (p->choices.scope == SCOPE_EXCHANGE) /* the exchange is the whole part */
-        times.elapsed_s = times.exchange_s;
+        times.elapsed_s = times.all_to_all_and_its_kernels_s;
     else if (!times.has_all_to_all)
-        times.exchange_s = 0;
+        times.all_to_all_and_its_kernels_s = 0;
     if (p->choices.scope == SCOPE_ATTENTION_FETCHES) {
         times.fetch_keys_and_values_s = exchange_s_between_syncs(p, &p->sim, true, PHASE_FORWARD);
         times.fetch_all_inputs_s = exchange_s_between_syncs(p, &p->sim, true, PHASE_BACKWARD);
@@ -158,7 +160,7 @@ struct operator_times operator_times_of(const struct prediction *p)
 }
 
 /* Returns whether the part has an op that communicates. */
-static bool has_communication(const struct prediction *p)
+static bool does_predicted_part_communicate(const struct prediction *p)
 {
     for (uint32_t op = 0; op < p->ir.op.count; op++)
         if (is_op_of_predicted_part(p, op) &&
@@ -175,7 +177,7 @@ enum status operator_times_find_communication(struct operator_times *times,
         times->communication_s = times->elapsed_s;
         return STATUS_OK;
     }
-    if (!has_communication(
+    if (!does_predicted_part_communicate(
             p)) { /* without kernels, only the host's time to issue them would be left */
         times->communication_s = 0;
         return STATUS_OK;

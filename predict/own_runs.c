@@ -10,7 +10,8 @@
 static enum status read_log_ratio(struct json_node predicted, struct json_node measured,
                                   const char *key, double *value, struct diag *diag)
 {
-    const struct json_node nodes[] = {json_find(predicted, key), json_find(measured, key)};
+    const struct json_node nodes[] = {json_find_member(predicted, key),
+                                      json_find_member(measured, key)};
     double number[ARRAY_LEN(nodes)];
     *value = NAN;
     for (size_t i = 0; i < ARRAY_LEN(nodes); i++) {
@@ -42,7 +43,7 @@ static enum status add_record(struct json_node record, void *residuals, struct d
     if (status != STATUS_OK ||
         (isnan(residual.log_ratio[RESIDUAL_TIME]) && isnan(residual.log_ratio[RESIDUAL_MEMORY])))
         return status;
-    if (json_find(record, "run").value == NULL)
+    if (json_find_member(record, "run").value == NULL)
         return json_error(record, diag,
                           "has no member 'run', which says what the run consists of: it is of a "
                           "recorded step or a schedule file, or an older version wrote it; only "

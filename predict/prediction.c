@@ -3,7 +3,7 @@
 void prediction_release(struct prediction *p)
 {
     ir_release(&p->ir);
-    schedule_recorded_release(&p->recorded);
+    schedule_recordings_release(&p->recorded);
     sim_result_release(&p->sim);
     stages_release(&p->stages);
     text_release(&p->extrapolation_reason);
@@ -50,18 +50,19 @@ struct prediction_short_list prediction_short_list(const struct prediction *p)
         return (struct prediction_short_list){0};
     int64_t all = r->iterations_are_units ? p->choices.accumulation : p->choices.model->layers;
     return (struct prediction_short_list){
-        .loop = r->iterations_are_units ? "micro-batches" : "layers",
+        .name_of_shortened_loop = r->iterations_are_units ? "micro-batches" : "layers",
         .simulated_iterations = all - (int64_t)r->copies_per_gap * r->layers_per_period,
         .all_iterations = all};
 }
 
-struct prediction_op prediction_describe_op(const struct prediction *p, uint32_t op)
+struct whole_list_op_id_and_layer prediction_find_op_in_whole_list(const struct prediction *p,
+                                                                   uint32_t op)
 {
     const struct repeats *r = &p->ir.repeats;
     uint16_t layer = p->ir.op.layer[op];
     bool later = r->copies_per_gap > 0 && !r->iterations_are_units && layer != IR_NONE16 &&
                  layer / r->layers_per_period >= r->iteration_value_of_first_copy;
-    return (struct prediction_op){
+    return (struct whole_list_op_id_and_layer){
         .id = repeats_op_id_in_whole_list(r, op),
         .layer =
             later ? (uint16_t)(layer + r->copies_per_gap * (uint32_t)r->layers_per_period) : layer};
@@ -94,15 +95,16 @@ double prediction_mfu(const struct prediction *p, enum mfu_convention convention
 {
     const struct transformer *model = p->choices.model;
     double seen = document_visible_flops(&p->ir.documents, model, p->choices.seq) /
-                  transformer_attention_flops(model, p->choices.seq, true);
+                  transformer_layer_attention_flops(model, p->choices.seq, true);
     double flops = mfu_visible_flops(convention, model, p->choices.seq, prediction_sequences(p),
                                      prediction_recomputes(p), seen);
-    return flops / (p->sim.step_s * prediction_gpus(p) * p->setup->cluster.device.peak_flop_per_s);
+    return flops /
+           (p->sim.step_s * prediction_gpus(p) * p->setup->cluster.device.peak_bf16_flop_per_s);
 }
 
 double prediction_hfu(const struct prediction *p)
 {
     double peak_flops =
-        p->setup->cluster.device.peak_flop_per_s * p->sim.step_s * prediction_gpus(p);
+        p->setup->cluster.device.peak_bf16_flop_per_s * p->sim.step_s * prediction_gpus(p);
     return peak_flops > 0 ? sim_flops(&p->ir, &p->sim) / peak_flops : 0;
 }

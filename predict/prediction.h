@@ -46,7 +46,8 @@ struct prediction_question {
     /* ---- figures that are left out to save time ---- */
     /* only the seconds of the step: memory, arenas and causes are left out */
     bool wants_step_time_only;
-    bool skips_causes; /* CAUSE_DOCUMENTS is not separated, which saves a second simulation */
+    /* CAUSE_DOCUMENT_IMBALANCE is not separated, which saves a second simulation */
+    bool skips_cause_of_documents;
     /* Arenas that do not affect the verdict are not planned, which saves half of the time, and have 0 bytes. */
     bool skips_offsets;
     /* A rate in tokens/s/GPU; 0: no limit. If the step cannot exceed this rate even at its lower bound, memory is not
@@ -71,7 +72,7 @@ struct prediction {
 
     /* ---- the schedule and its memory ---- */
     struct ir ir;
-    struct schedule_recorded recorded; /* the recorded step that ir was made of; all-zero: none */
+    struct schedule_recordings recorded; /* the recorded step that ir was made of; all-zero: none */
     /* for a schedule file: the recorded attention kernels (enum attention_impl) for which the device has no costs, so
      * that those of choices.attention_impl are used; -1: there are none */
     int recorded_attention_without_costs;
@@ -99,7 +100,7 @@ struct prediction {
         uint8_t dtype; /* enum dtype, of the schedule */
     } products;
     /* with packed documents: the rank whose attention takes longest in most micro-batches */
-    struct document_lateness lateness;
+    struct document_lateness_of_ranks lateness;
     /* if all ranks of a ring are taken as the fullest (sim/uniform/uniform.h): the visible pairs of that rank over the
      * mean; else 0 */
     double fullest_pairs_over_mean;
@@ -164,10 +165,11 @@ double prediction_step_lower_bound_s(const struct prediction *prediction);
 
 /* The sums over all ops of the first rank of the first role: the seconds of its kernels, and the seconds for which its
  * host issues ops. */
-struct prediction_sums {
+struct prediction_kernel_and_issue_s {
     double kernels_s, issue_s;
 };
-struct prediction_sums prediction_sums_of_first_rank(const struct prediction *prediction);
+struct prediction_kernel_and_issue_s
+prediction_sum_kernel_and_issue_s(const struct prediction *prediction);
 
 /* Does prediction_memory() and prediction_time(), without notes. */
 enum status prediction_make(struct prediction *answer, const struct prediction_question *question,
@@ -180,18 +182,19 @@ const struct sim_peak *prediction_device_memory_peak(const struct prediction *pr
 
 /* The loop that a short list has only in part. */
 struct prediction_short_list {
-    const char *loop; /* "layers" or "micro-batches"; NULL: the list is whole */
+    const char *name_of_shortened_loop; /* "layers" or "micro-batches"; NULL: the list is whole */
     /* iterations that the short list has, and iterations of the whole step */
     int64_t simulated_iterations, all_iterations;
 };
 struct prediction_short_list prediction_short_list(const struct prediction *prediction);
 
 /* The id and the layer that an op of a short list has in the whole list. */
-struct prediction_op {
+struct whole_list_op_id_and_layer {
     uint32_t id;
     uint16_t layer; /* IR_NONE16: the op belongs to no layer */
 };
-struct prediction_op prediction_describe_op(const struct prediction *prediction, uint32_t op);
+struct whole_list_op_id_and_layer
+prediction_find_op_in_whole_list(const struct prediction *prediction, uint32_t op);
 
 /* These two return the sequences and the tokens of one step, over all ranks; padding of packed documents is not
  * counted. */

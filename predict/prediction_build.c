@@ -45,7 +45,7 @@ enum status prediction_build(struct prediction *p, struct diag *diag)
 {
     if (build_short_list(p, p->short_list_index))
         return STATUS_OK;
-    return step_build_planned(&p->ir, &p->choices, planned_memories_mask(p), diag);
+    return step_build_with_planned_memories(&p->ir, &p->choices, planned_memories_mask(p), diag);
 }
 
 enum status prediction_build_longer(struct prediction *p, bool whole, struct diag *diag)
@@ -55,7 +55,7 @@ enum status prediction_build_longer(struct prediction *p, bool whole, struct dia
     ir_release(&p->ir);
     if (!whole && build_short_list(p, p->short_list_index + 1))
         return STATUS_OK;
-    return step_build_planned(&p->ir, &p->choices, planned_memories_mask(p), diag);
+    return step_build_with_planned_memories(&p->ir, &p->choices, planned_memories_mask(p), diag);
 }
 
 bool prediction_simulates_built_list(const struct prediction *p)

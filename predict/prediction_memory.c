@@ -24,7 +24,7 @@ double prediction_fits_probability(const struct setup *setup, const struct choic
                                    double needed, double available)
 {
     const struct similarity like = similarity_of(setup, choices, choices->profile);
-    const struct residual run = similarity_residual(&like);
+    const struct residual run = similarity_to_residual(&like);
     struct interval interval = {.low = NAN};
     if (like.device[0] != '\0')
         interval = interval_of_run(&setup->evidence, RESIDUAL_MEMORY, &run, NULL);
@@ -36,7 +36,7 @@ static double recorded_fits_probability(const struct prediction *p, double neede
 {
     const struct similarity like = similarity_of_recorded(
         p->setup, attention_impl_name((enum attention_impl)p->choices.attention_impl));
-    const struct residual run = similarity_residual(&like);
+    const struct residual run = similarity_to_residual(&like);
     struct interval interval = {.low = NAN};
     if (like.device[0] != '\0')
         interval = interval_of_run(&p->setup->evidence, RESIDUAL_MEMORY, &run, NULL);
@@ -88,7 +88,7 @@ static void judge_memory(struct prediction *p)
                                              : p->ir.planned_bytes[MEMORY_PINNED]) +
                    p->ir.planned_bytes[MEMORY_PAGEABLE]);
     v->available_bytes[LIMIT_HOST] =
-        whole_bytes_saturated(cluster->host.memory_bytes - cluster->host.reserved_bytes);
+        whole_bytes_saturated(cluster->host.memory_bytes - cluster->host.os_reserved_bytes);
     v->limiting_memory = verdict_needed_share(v, LIMIT_HOST) > verdict_needed_share(v, LIMIT_DEVICE)
                              ? LIMIT_HOST
                              : LIMIT_DEVICE;
@@ -137,9 +137,9 @@ static void replay_allocator(struct prediction *p)
         held.allocates_gathers_in_own_pool = p->choices.profile->allocates_gathers_in_own_pool;
         held.bucket_bytes = (uint64_t)step_bucket_bytes(&p->choices);
         if (p->choices.loading == LOADING_WHOLE)
-            held.whole_parameter_bytes = (uint32_t)dtype_bytes(
+            held.bytes_per_whole_parameter = (uint32_t)dtype_bytes(
                 p->choices.profile->sharded_params_f32 ? DTYPE_F32 : (enum dtype)p->choices.dtype);
-        step_rotary_tables(&p->choices, held.table_bytes);
+        step_set_rotary_table_bytes(&p->choices, held.table_bytes);
     }
     reserved_compute(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);
 }
@@ -153,7 +153,7 @@ enum { LONGEST_WITH_EXPERTS = 8192 };
 static double dropped_copy_share(const struct ir *ir, const struct choices *c)
 {
     struct routing routing = ir->routing;
-    const int64_t rows = c->seq / c->cp / c->hp / c->row_ranks * c->micro_batch;
+    const int64_t rows = c->seq / c->cp / c->hp / c->sequence_parallel_ranks * c->micro_batch;
     double kept = 0, copies = 0;
     routing.capacity.pads = 0;
     for (uint32_t l = 0;
@@ -166,7 +166,7 @@ static double dropped_copy_share(const struct ir *ir, const struct choices *c)
 }
 
 /* Adds a note that says what is assumed about a mixture of experts. */
-static void note_experts(struct diag *note, const struct ir *ir, const struct choices *c)
+static void note_expert_assumptions(struct diag *note, const struct ir *ir, const struct choices *c)
 {
     const double dropped = dropped_copy_share(ir, c);
     char drops[96] = "", where[64] = "every rank has all experts of its layers";
@@ -223,12 +223,12 @@ static void begin_prediction(struct prediction *p, const struct prediction_quest
 }
 
 /* If the request leaves open how many subsequences stages share, the numbers are tried from the fastest step to the
- * slowest (struct shared_units_ranking) until the step fits. */
+ * slowest (struct shared_units_worth_trying) until the step fits. */
 enum status prediction_memory(struct prediction *p, const struct prediction_question *question,
                               struct diag *note, struct diag *diag)
 {
     const struct setup *setup = question->setup;
-    const struct shared_units_ranking *shared = &p->resolved.shared_units_ranking;
+    const struct shared_units_worth_trying *shared = &p->resolved.shared_units_worth_trying;
     begin_prediction(p, question);
     p->has_choices = true;
     enum status status = resolved_make(&p->resolved, setup, p->question.request, note, diag);
@@ -251,7 +251,7 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
     for (uint32_t i = 1; status == STATUS_OK && i < shared->count &&
                          !p->is_slower_than_rate_to_exceed && !p->verdict.fits;
          i++) {
-        status = resolved_share_units_of_rank(&p->resolved, i, diag);
+        status = resolved_use_ranked_shared_units(&p->resolved, i, diag);
         if (status == STATUS_OK)
             status = build_schedule(p, true, diag);
     }
@@ -264,13 +264,14 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
                       : "pipeline stages share no subsequence: no split is predicted to be faster; "
                         "--share-units 1 shares the first one");
     if (status == STATUS_OK && note != NULL && setup->model.experts > 0)
-        note_experts(note, &p->ir, &p->choices);
+        note_expert_assumptions(note, &p->ir, &p->choices);
     return status;
 }
 
 /* Sets the profile for a schedule from a file to the one that the user names. If `name` is NULL, it stays unset. The
  * file does not say with which profile it was made. A profile changes only times. */
-static enum status find_profile(const struct profile **profile, const char *name, struct diag *diag)
+static enum status find_profile_by_name(const struct profile **profile, const char *name,
+                                        struct diag *diag)
 {
     size_t count;
     const struct profile *table = profiles_list(&count);
@@ -299,7 +300,7 @@ static enum status find_profile(const struct profile **profile, const char *name
 /* Sets the kernels of each attention op of a recorded step. With --attention they are those that it names. Without it
  * they are the recorded ones; where the device has no costs of these, those that the request would use. Sets
  * p->choices.attention_impl to the kernels of most shapes, and p->recorded_attention_without_costs. */
-static void choose_recorded_kernels(struct prediction *p)
+static void choose_recorded_attention_kernels(struct prediction *p)
 {
     const struct setup *setup = p->setup;
     uint32_t ops[ATTENTION_IMPL_COUNT] = {0};
@@ -315,7 +316,7 @@ static void choose_recorded_kernels(struct prediction *p)
         if (setup->request.attention_impl < 0 && !has)
             p->recorded_attention_without_costs = work_attention_impl(work, ATTENTION_FA2);
         if (setup->request.attention_impl >= 0 || !has)
-            work->opaque.kernels = request_attention(&setup->request, ATTENTION_FA2);
+            work->opaque.kernels = request_attention_impl(&setup->request, ATTENTION_FA2);
         ops[work->opaque.kernels]++;
     }
     for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
@@ -331,8 +332,8 @@ enum status prediction_memory_of_file(struct prediction *p,
     const char *path = files[0];
     begin_prediction(p, question);
     p->recorded_attention_without_costs = -1;
-    p->choices.attention_impl = (uint8_t)request_attention(&setup->request, ATTENTION_FA2);
-    enum status status = find_profile(&p->profile, setup->request.profile, diag);
+    p->choices.attention_impl = (uint8_t)request_attention_impl(&setup->request, ATTENTION_FA2);
+    enum status status = find_profile_by_name(&p->profile, setup->request.profile, diag);
     if (status == STATUS_OK)
         status = schedule_load(&p->ir, files, count, &p->recorded, diag);
     if (status == STATUS_OK && p->ir.op.count == 0)
@@ -352,7 +353,7 @@ enum status prediction_memory_of_file(struct prediction *p,
                             "schedule",
                             path);
     if (status == STATUS_OK && prediction_is_recorded(p))
-        choose_recorded_kernels(p);
+        choose_recorded_attention_kernels(p);
     if (status == STATUS_OK && question->kernel_times_path != NULL)
         status = recorded_operators_use_measured(p, question->kernel_times_path, diag);
     for (uint32_t i = 0; status == STATUS_OK && i < p->ir.shape_count; i++) {

@@ -117,7 +117,7 @@ static enum status attribute_document_waits(struct prediction *p, const struct s
     struct sim_result even = {0};
     struct waterfall waterfall;
     struct stages stages = {0};
-    double **seconds = document_costs_of_mean(&p->ir, costs->sim_costs.work_s_by_place);
+    double **seconds = document_costs_with_equal_pairs(&p->ir, costs->sim_costs.work_s_by_place);
     p->even_step_s = p->sim.step_s - p->waterfall.cause_s[CAUSE_RING];
     if (seconds == NULL)
         return STATUS_OK;
@@ -168,11 +168,11 @@ static enum status simulate_list(struct prediction *p, struct shape_costs *costs
     p->is_simulated = true;
     p->fullest_pairs_over_mean = costs->fullest_pairs_over_mean;
     if (costs->work_s_by_place != NULL)
-        p->lateness = document_lateness(&p->ir, costs->sim_costs.work_s_by_place);
+        p->lateness = document_lateness_of_ranks(&p->ir, costs->sim_costs.work_s_by_place);
     if (p->question.wants_step_time_only)
         return status;
     p->times_have_checkpoint_costs = costs->has_checkpoint_costs;
-    struct waterfall_peak peak = {.flop_per_s = p->setup->cluster.device.peak_flop_per_s};
+    struct waterfall_peak peak = {.flop_per_s = p->setup->cluster.device.peak_bf16_flop_per_s};
     if (p->has_choices) /* repeated products count here as they do in MFU and HFU */
         step_redundant_product_shares(&p->choices, &peak.layers_repeated_share,
                                       &peak.head_repeated_share);
@@ -181,7 +181,7 @@ static enum status simulate_list(struct prediction *p, struct shape_costs *costs
         stages_make(&p->stages, &p->ir, &p->sim, peak);
     if (p->ir.repeats.copies_per_gap > 0)
         *stands = waterfall_adds_up(&p->waterfall) && stages_parts_sum_to_step(&p->stages);
-    if (*stands && !p->question.skips_causes && costs->work_s_by_place != NULL &&
+    if (*stands && !p->question.skips_cause_of_documents && costs->work_s_by_place != NULL &&
         p->ir.documents.sequence_count > 0)
         status = attribute_document_waits(p, costs, &options, peak, stands, diag);
     return status;
@@ -230,7 +230,7 @@ enum status prediction_simulate_without_kernels(struct sim_result *sim, const st
     struct prediction whole = *p;
     whole.ir = (struct ir){0};
     sim_result_release(sim);
-    status = step_build_planned(&whole.ir, &p->choices, 0, diag);
+    status = step_build_with_planned_memories(&whole.ir, &p->choices, 0, diag);
     if (status == STATUS_OK)
         status = prediction_simulate_without_kernels(sim, &whole, diag);
     ir_release(&whole.ir);
@@ -254,9 +254,9 @@ struct role_rank_seconds {
     double kernels_s, unit_kernels_s, first_s, last_s, issue_s;
 };
 
-static struct role_rank_seconds lower_bound_of_role(const struct prediction *p,
-                                                    const struct shape_costs *costs,
-                                                    const uint32_t *even, uint32_t r)
+static struct role_rank_seconds sum_seconds_of_role_rank(const struct prediction *p,
+                                                         const struct shape_costs *costs,
+                                                         const uint32_t *even, uint32_t r)
 {
     const struct ir *ir = &p->ir;
     struct role_rank_seconds bound = {0};
@@ -309,7 +309,7 @@ double prediction_step_lower_bound_s(const struct prediction *p)
     uint32_t *even = uniform_mark_guards(&p->ir, p->setup->uniform_above_ranks);
     shape_costs_make(&costs, p);
     for (uint32_t r = 0; r < p->ir.role_count; r++) {
-        struct role_rank_seconds bound = lower_bound_of_role(p, &costs, even, r);
+        struct role_rank_seconds bound = sum_seconds_of_role_rank(p, &costs, even, r);
         most_s = fmax(most_s, fmax(bound.kernels_s, bound.issue_s));
         if (waits)
             most_s = fmax(most_s, before_s + bound.unit_kernels_s + after_s);
@@ -321,13 +321,13 @@ double prediction_step_lower_bound_s(const struct prediction *p)
     return most_s;
 }
 
-struct prediction_sums prediction_sums_of_first_rank(const struct prediction *p)
+struct prediction_kernel_and_issue_s prediction_sum_kernel_and_issue_s(const struct prediction *p)
 {
     struct shape_costs costs = {0};
     uint32_t *even = uniform_mark_guards(&p->ir, p->setup->uniform_above_ranks);
     shape_costs_make(&costs, p);
-    struct role_rank_seconds bound = lower_bound_of_role(p, &costs, even, 0);
+    struct role_rank_seconds bound = sum_seconds_of_role_rank(p, &costs, even, 0);
     shape_costs_release(&costs);
     free(even);
-    return (struct prediction_sums){bound.kernels_s, bound.issue_s};
+    return (struct prediction_kernel_and_issue_s){bound.kernels_s, bound.issue_s};
 }

@@ -40,7 +40,8 @@ static int longer_first(const void *a, const void *b)
 
 /* Returns, on the heap, the index in m->row of each module of a recording. Modules that have no row yet get one; m->row
  * must have room for all. */
-static uint32_t *rows_of_modules(struct recorded_modules *m, const struct step_recording *r)
+static uint32_t *row_index_of_each_module(struct recorded_modules *m,
+                                          const struct step_recording *r)
 {
     uint32_t *row = heap_alloc((size_t)r->module_count + 1, sizeof *row);
     for (uint32_t i = 0; i < r->module_count; i++) {
@@ -70,7 +71,7 @@ static void add_kernel(struct recorded_modules *m, uint32_t row, enum step_phase
 
 /* The seconds of the longest kernel so far. unknown_s: of the kernels of which only the bytes are known; guessed_s: of
  * those whose time was not measured. */
-struct longest_kernels {
+struct longest_kernel_seconds {
     double unknown_s, guessed_s;
 };
 
@@ -78,7 +79,7 @@ struct longest_kernels {
  * the operators of the longest kernels without a measured time, and without known flops. */
 static void add_kernel_seconds(struct recorded_modules *m, const struct work *work,
                                const struct step_event *event, double seconds,
-                               struct longest_kernels *longest)
+                               struct longest_kernel_seconds *longest)
 {
     if (work->opaque.ps > 0) {
         m->measured_kernel_s += seconds;
@@ -90,19 +91,19 @@ static void add_kernel_seconds(struct recorded_modules *m, const struct work *wo
     }
     if (event->kind != STEP_OPAQUE)
         return;
-    m->unknown_kernel_s += seconds;
-    if (seconds > longest->unknown_s || m->operator_of_longest_unknown == NULL) {
+    m->kernels_of_unknown_flops_s += seconds;
+    if (seconds > longest->unknown_s || m->operator_of_longest_unknown_kernel == NULL) {
         longest->unknown_s = seconds;
-        m->operator_of_longest_unknown = event->op_name;
+        m->operator_of_longest_unknown_kernel = event->op_name;
     }
 }
 
 /* Adds to *m the kernels, collectives and flops of one recording. */
 static void add_recording(struct recorded_modules *m, const struct prediction *p,
-                          const struct step_recording *r, struct longest_kernels *longest)
+                          const struct step_recording *r, struct longest_kernel_seconds *longest)
 {
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[r->rank]];
-    uint32_t *row = rows_of_modules(m, r);
+    uint32_t *row = row_index_of_each_module(m, r);
     for (uint32_t k = 0; k < class->op_count; k++) {
         const uint32_t op = class->op_begin + k, number = p->recorded.event_of_op[op];
         const double seconds =
@@ -125,9 +126,9 @@ static void add_recording(struct recorded_modules *m, const struct prediction *p
 
 void recorded_modules_make(struct recorded_modules *m, const struct prediction *p)
 {
-    const struct schedule_recorded *recorded = &p->recorded;
+    const struct schedule_recordings *recorded = &p->recorded;
     size_t modules = 1;
-    struct longest_kernels longest = {0, 0};
+    struct longest_kernel_seconds longest = {0, 0};
     assert(prediction_is_recorded(p) && p->is_simulated);
     *m = (struct recorded_modules){0};
     for (uint32_t i = 0; i < recorded->count; i++)

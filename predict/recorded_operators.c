@@ -18,7 +18,7 @@ void recorded_operators_release(struct recorded_operators *operators)
 static struct kernel_key kernel_key_of(struct arena *arena, const struct step_recording *r,
                                        const struct step_event *event)
 {
-    struct kernel_key key = {.op = event->op_name, .dtype = STEP_OTHER};
+    struct kernel_key key = {.op = event->op_name, .dtype = STEP_DTYPE_OTHER};
     struct text inputs = {0};
     for (uint32_t i = 0; i < event->in_count; i++) {
         const struct step_tensor *t = &r->tensor[event->in_begin + i];
@@ -49,7 +49,7 @@ static const struct step_event *kernel_event_of_op(const struct prediction *p,
 
 static int compare_operator_keys(const void *left, const void *right)
 {
-    const struct recorded_operator *a = left, *b = right;
+    const struct recorded_kernels_of_operator *a = left, *b = right;
     if (a->rank != b->rank)
         return a->rank < b->rank ? -1 : 1;
     int order = strcmp(a->key.op, b->key.op);
@@ -65,7 +65,7 @@ static void add_recorded_rank(struct recorded_operators *o, const struct predict
     for (uint32_t k = 0; k < class->op_count; k++) {
         const struct step_event *event = kernel_event_of_op(p, r, class->op_begin + k);
         if (event != NULL)
-            o->row[o->count++] = (struct recorded_operator){
+            o->row[o->count++] = (struct recorded_kernels_of_operator){
                 .key = kernel_key_of(&o->arena, r, event),
                 .rank = r->rank,
                 .call_count = 1,

@@ -6,7 +6,7 @@
 #include "traces/kernel_times.h"
 
 /* All kernels of one recorded rank that have the same key. */
-struct recorded_operator {
+struct recorded_kernels_of_operator {
     /* the operator and its shapes; texts are in the arena and in the recording */
     struct kernel_key key;
     uint32_t rank;
@@ -16,7 +16,7 @@ struct recorded_operator {
 
 struct recorded_operators {
     struct arena arena;
-    struct recorded_operator *row; /* sorted by rank and key */
+    struct recorded_kernels_of_operator *row; /* sorted by rank and key */
     size_t count;
 };
 

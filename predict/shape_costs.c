@@ -41,7 +41,7 @@ static double host_work_s(const struct prediction *p, const struct work *work)
         bytes_per_s = host->adam_bytes_per_s / cost->cpu_stream_fraction;
     double seconds = cost_host_work_s(cost, bytes_per_s / ranks_per_node(p), work);
     if (work->kind == WORK_ADAMW && p->profile != NULL && !cost->is_ideal)
-        seconds += (double)p->profile->host_adamw_pass_bytes_per_parameter *
+        seconds += (double)p->profile->host_bytes_per_param_around_adamw *
                    (double)work->adamw.count * ranks_per_node(p) /
                    (host->memory_bytes_per_s * (double)host->sockets * cost->cpu_stream_fraction);
     return seconds;
@@ -49,7 +49,7 @@ static double host_work_s(const struct prediction *p, const struct work *work)
 
 /* Sets host_return_s[shape] of each checkpoint that is copied to host memory or back: the framework's time after the
  * host has waited for the copy. */
-static void add_checkpoint_host_s(const struct prediction *p, struct shape_costs *costs)
+static void add_host_s_of_checkpoint_copies(const struct prediction *p, struct shape_costs *costs)
 {
     double seconds = p->profile != NULL ? p->profile->host_per_checkpoint_copy_s : 0;
     if (seconds <= 0 || p->setup->cost.is_ideal)
@@ -68,7 +68,7 @@ static void add_checkpoint_host_s(const struct prediction *p, struct shape_costs
 }
 
 /* Adds the framework's time per step to issue_s of barriers: it is spent at the barrier before the optimizer. */
-static void add_step_host_s(const struct prediction *p, struct shape_costs *costs)
+static void add_host_s_before_optimizer(const struct prediction *p, struct shape_costs *costs)
 {
     double seconds = p->profile != NULL ? p->profile->host_before_optimizer_s : 0;
     for (uint32_t i = 0; i < p->ir.shape_count && !p->setup->cost.is_ideal; i++)
@@ -79,7 +79,7 @@ static void add_step_host_s(const struct prediction *p, struct shape_costs *cost
 /* Adds to issue_s the framework's time for all-to-alls and shifts, which PyTorch takes as lists of tensors (the
  * profile's host_per_tensor_list_exchange_s). An all-to-all has one tensor for each rank of the group: each is copied
  * out, and another is allocated for the result. */
-static void add_tensor_list_host_s(const struct prediction *p, struct shape_costs *costs)
+static void add_tensor_list_exchange_host_s(const struct prediction *p, struct shape_costs *costs)
 {
     const struct device_cost *cost = &p->setup->cost;
     double call_s = p->profile != NULL ? p->profile->host_per_tensor_list_exchange_s : 0;
@@ -114,7 +114,7 @@ static void add_framework_product_issue_s(const struct prediction *p, struct sha
     }
 }
 
-static bool is_tensor_work(const struct work *work)
+static bool is_tensor_core_work(const struct work *work)
 {
     const struct work as = work_cost_equivalent(work);
     return as.kind == WORK_MATMUL || as.kind == WORK_ATTENTION ||
@@ -125,8 +125,8 @@ static bool is_tensor_work(const struct work *work)
  * clock. These kernels let the device draw more power in products; the least ratio of all roles is returned, so that no
  * role is assumed to draw more power than the device has. Returns 0 if there is packed attention, whose time depends on
  * the rank, or if no role has products or attention. */
-static double memory_s_per_tensor_s_of_step(const struct prediction *p,
-                                            const struct device_cost *cost)
+static double memory_s_per_tensor_core_s_of_step(const struct prediction *p,
+                                                 const struct device_cost *cost)
 {
     const struct ir *ir = &p->ir;
     enum attention_impl impl = (enum attention_impl)p->choices.attention_impl;
@@ -144,7 +144,7 @@ static double memory_s_per_tensor_s_of_step(const struct prediction *p,
             if (ir->stream[ir->op.stream[op]].stream_class != STREAM_COMPUTE)
                 continue;
             double all_s = seconds[ir->op.shape[op]] * repeats_occurrence_count(&ir->repeats, op);
-            if (is_tensor_work(ir_work(ir, op)))
+            if (is_tensor_core_work(ir_work(ir, op)))
                 tensor_s += all_s;
             else
                 memory_s += all_s;
@@ -163,7 +163,7 @@ struct assumed_clock assumed_clock(const struct prediction *p)
         return (struct assumed_clock){0};
     chains_of(p->profile, &p->choices, false, cost.chain);
     if (cost.device_memory_power > 0)
-        cost.memory_s_per_tensor_s = memory_s_per_tensor_s_of_step(p, &cost);
+        cost.memory_s_per_tensor_s = memory_s_per_tensor_core_s_of_step(p, &cost);
     return (struct assumed_clock){
         cost.device_power, cost.device_clock_mhz, cost_product_mhz(&cost, (enum dtype)p->ir.dtype),
         cost_attention_mhz(&cost, (enum attention_impl)p->choices.attention_impl)};
@@ -178,7 +178,7 @@ static struct work work_that_kernel_computes(const struct prediction *p, const s
 {
     struct work all = *work;
     bool attention = work->kind == WORK_ATTENTION || work->kind == WORK_ATTENTION_BACKWARD;
-    if (attention && p->has_choices && p->choices.attention_masked &&
+    if (attention && p->has_choices && p->choices.core_gets_causal_mask_tensor &&
         work->attention.mask == MASK_CAUSAL) {
         all.attention.mask = MASK_FULL;
         all.attention.offset = 0;
@@ -200,10 +200,10 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
                                    p->choices.activations == CHOICE_ACTIVATIONS_RATIO);
     chains_of(p->profile, &p->choices, kept, fused.chain);
     if (cost->device_memory_power > 0 && !cost->is_ideal)
-        fused.memory_s_per_tensor_s = memory_s_per_tensor_s_of_step(p, cost);
+        fused.memory_s_per_tensor_s = memory_s_per_tensor_core_s_of_step(p, cost);
     bool ideal_profile = p->profile != NULL && p->profile->is_ideal;
     double slowdown = p->has_choices ? step_attention_slowdown(&p->choices) : 1;
-    double peak = p->setup->cluster.device.peak_flop_per_s;
+    double peak = p->setup->cluster.device.peak_bf16_flop_per_s;
     size_t count = (size_t)p->ir.shape_count + 1;
     costs->work_s = heap_zalloc(count, sizeof(double));
     costs->host_work_s = heap_zalloc(count, sizeof(double));
@@ -243,18 +243,18 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
             costs->host_memory_bytes[i] = cost_host_work_bytes(work);
         }
     }
-    add_checkpoint_host_s(p, costs);
-    add_tensor_list_host_s(p, costs);
+    add_host_s_of_checkpoint_copies(p, costs);
+    add_tensor_list_exchange_host_s(p, costs);
     add_framework_product_issue_s(p, costs);
     framework_costs_add(p, cost, costs->work_s, costs->issue_s);
-    add_step_host_s(p, costs);
+    add_host_s_before_optimizer(p, costs);
     costs->sim_costs = (struct sim_costs){
         .work_s_by_place = (const double *const *)costs->work_s_by_place,
         .work_s = costs->work_s,
         .host_work_s = costs->host_work_s,
         .issue_s = costs->issue_s,
-        .host_return_s = costs->host_return_s,
-        .host_memory_bytes = costs->host_memory_bytes,
+        .host_return_s_by_shape = costs->host_return_s,
+        .host_memory_bytes_by_shape = costs->host_memory_bytes,
         .collective_launch_s = cost->is_ideal ? 0 : cost->device_kernel_start_s,
     };
 }

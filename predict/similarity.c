@@ -74,7 +74,7 @@ static void add_choice_features(struct similarity *like, const struct setup *set
     like->parameters = transformer_parameters(c->model);
     like->has_host_optimizer = c->optimizer == CHOICE_OPTIMIZER_HOST;
     like->layer_s = 2 * (double)transformer_active_parameters(c->model) / (double)c->model->layers *
-                    tokens / split / setup->cluster.device.peak_flop_per_s;
+                    tokens / split / setup->cluster.device.peak_bf16_flop_per_s;
     snprintf(like->attention, sizeof like->attention, "%s",
              attention_impl_name((enum attention_impl)c->attention_impl));
     set_context_of_similarity(like, &setup->cluster, c);
@@ -109,7 +109,7 @@ struct similarity similarity_of_recorded(const struct setup *setup, const char *
     return like;
 }
 
-struct residual similarity_residual(const struct similarity *like)
+struct residual similarity_to_residual(const struct similarity *like)
 {
     return (struct residual){.laboratory = "",
                              .set = "",

@@ -20,7 +20,7 @@ struct spreads {
     /* the largest relative spread of the part's measured numbers; 0: none was measured */
     double largest_relative_spread_by_part[SPREAD_PART_COUNT];
     /* log(step / step on the unchanged machine) if the part's measured numbers are made slower by their spreads */
-    double log_growth_of_measured_by_part[SPREAD_PART_COUNT];
+    double log_step_growth_by_measured_part[SPREAD_PART_COUNT];
     /* the share of the step that depends on those numbers of the part that were not measured, at least 0. If these
      * numbers become slower by a factor, the share is the logarithm of the step's growth, divided by the logarithm of
      * the factor */

@@ -24,10 +24,10 @@ double spreads_unmeasured_share(const struct spreads *spreads)
 bool spreads_are_needed(const struct setup *setup)
 {
     return !setup->cost.calibration[COST_MATMUL].is_calibrated ||
-           spread_is_known(&setup->cost, &setup->cluster);
+           spread_has_measured_number(&setup->cost, &setup->cluster);
 }
 
-struct spread_trial {
+struct spread_job_input {
     const struct prediction *prediction;
     bool is_exact;
     uint32_t uniform_above_ranks;
@@ -35,8 +35,8 @@ struct spread_trial {
 };
 
 /* Sets *step_s to the seconds of the prediction's step on another machine, that of `setup`. */
-static enum status simulate_step_on(double *step_s, const struct spread_trial *trial,
-                                    const struct setup *setup)
+static enum status simulate_step_on_machine(double *step_s, const struct spread_job_input *trial,
+                                            const struct setup *setup)
 {
     const struct prediction *p = trial->prediction;
     struct prediction other = *p;
@@ -60,10 +60,10 @@ static enum status simulate_step_on(double *step_s, const struct spread_trial *t
     /* the short list does not represent the whole list on this machine, so the whole list is built */
     other.ir = (struct ir){0};
     status = step_build(&other.ir, &p->choices, NULL);
-    struct spread_trial whole = *trial;
+    struct spread_job_input whole = *trial;
     whole.prediction = &other;
     if (status == STATUS_OK)
-        status = simulate_step_on(step_s, &whole, setup);
+        status = simulate_step_on_machine(step_s, &whole, setup);
     ir_release(&other.ir);
     return status;
 }
@@ -72,9 +72,10 @@ static enum status simulate_step_on(double *step_s, const struct spread_trial *t
  * which is faster and suffices for ratios of steps; the step on the unchanged machine is then simulated in that way,
  * too, unless it already was. If there are no long rings, if documents are packed, or if a rank is slowed, trials are
  * simulated as the prediction was. */
-static enum status choose_how_to_simulate(struct spread_trial *trial, const struct prediction *p)
+static enum status choose_how_to_simulate(struct spread_job_input *trial,
+                                          const struct prediction *p)
 {
-    *trial = (struct spread_trial){
+    *trial = (struct spread_job_input){
         .prediction = p, .is_exact = p->question.is_exact, .step_s = p->sim.step_s};
     trial->uniform_above_ranks = p->setup->uniform_above_ranks;
     if (p->question.slow_factor != 0) /* every rank has to be simulated */
@@ -87,7 +88,7 @@ static enum status choose_how_to_simulate(struct spread_trial *trial, const stru
         return STATUS_OK;
     trial->is_exact = false;
     trial->uniform_above_ranks = EVEN_ABOVE_RANKS_MIN;
-    return simulate_step_on(&trial->step_s, trial, p->setup);
+    return simulate_step_on_machine(&trial->step_s, trial, p->setup);
 }
 
 bool spreads_has_measured(const struct spreads *spreads)
@@ -124,7 +125,7 @@ static bool are_equal_costs(const struct prediction *p, const struct setup *move
     return same;
 }
 
-static bool has_copies(const struct ir *ir)
+static bool has_host_device_copies(const struct ir *ir)
 {
     for (uint32_t i = 0; i < ir->shape_count; i++)
         if (ir->shape[i].kind == WORK_H2D || ir->shape[i].kind == WORK_D2H)
@@ -135,13 +136,13 @@ static bool has_copies(const struct ir *ir)
 /* Returns whether the step cannot depend on the numbers of `part`. In the setup `moved` these differ from the
  * prediction's. */
 static bool step_ignores_part(const struct prediction *p, const struct setup *moved,
-                              enum spread_part part)
+                              enum spread_machine_part part)
 {
     const struct cluster *cluster = &p->setup->cluster;
     bool alone = mesh_rank_count(&p->ir.mesh) == 1;
     switch (part) {
     case SPREAD_HOST_COPIES: /* messages between ranks may use the same PCIe lanes as copies */
-        return alone && !has_copies(&p->ir);
+        return alone && !has_host_device_copies(&p->ir);
     case SPREAD_NODE_LINKS:
         return alone;
     case SPREAD_NETWORK_LINKS:
@@ -160,11 +161,11 @@ struct step_growth_of_trial {
 
 /* Predicts the step with some numbers of a device slower: job 2 * i slows the measured numbers of part i, job 2 * i + 1
  * those numbers of part i that are not measured. The result is a struct step_growth_of_trial. */
-static void try_part_change(void *context, size_t job, void *result)
+static void simulate_step_with_slower_part(void *context, size_t job, void *result)
 {
-    const struct spread_trial *trial = context;
+    const struct spread_job_input *trial = context;
     const struct prediction *p = trial->prediction;
-    enum spread_part part = (enum spread_part)(job / 2);
+    enum spread_machine_part part = (enum spread_machine_part)(job / 2);
     struct step_growth_of_trial *change = result;
     double step_s = trial->step_s;
     /* a shallow copy is enough, since nothing writes through its pointers */
@@ -172,11 +173,11 @@ static void try_part_change(void *context, size_t job, void *result)
     struct arena arena = {0};
     bool measured = spread_largest_of_part(&moved.cost, &moved.cluster, part) > 0;
     if (job % 2 == 1)
-        spread_slow_unmeasured(&moved.cost, &moved.cluster, &arena, part, SLOWER);
+        spread_slow_down_unmeasured_numbers(&moved.cost, &moved.cluster, &arena, part, SLOWER);
     else if (measured)
-        spread_slow_measured(&moved.cost, &moved.cluster, &arena, part);
+        spread_slow_down_measured_numbers(&moved.cost, &moved.cluster, &arena, part);
     if ((job % 2 == 1 || measured) && !step_ignores_part(p, &moved, part))
-        change->has_failed = simulate_step_on(&step_s, trial, &moved) != STATUS_OK;
+        change->has_failed = simulate_step_on_machine(&step_s, trial, &moved) != STATUS_OK;
     change->log_step_growth = change->has_failed ? 0 : log(step_s / trial->step_s);
     arena_release(&arena);
 }
@@ -184,28 +185,28 @@ static void try_part_change(void *context, size_t job, void *result)
 enum status spreads_find(struct spreads *spreads, const struct prediction *p, struct diag *diag)
 {
     struct step_growth_of_trial change[2 * SPREAD_PART_COUNT] = {{0}};
-    struct spread_trial trial;
+    struct spread_job_input trial;
     *spreads = (struct spreads){0};
     if (p->setup->cost.is_ideal || p->setup->cluster.is_ideal || !(p->sim.step_s > 0) ||
         !spreads_are_needed(p->setup))
         return STATUS_OK;
     enum status status = choose_how_to_simulate(&trial, p);
     if (status == STATUS_OK)
-        status = workers_run(ARRAY_LEN(change), sizeof change[0], try_part_change, &trial, change,
-                             NULL, diag);
+        status = workers_run(ARRAY_LEN(change), sizeof change[0], simulate_step_with_slower_part,
+                             &trial, change, NULL, diag);
     for (size_t i = 0; i < ARRAY_LEN(change) && status == STATUS_OK; i++)
         if (change[i].has_failed)
             status = diag_error(diag, (struct loc){.name = "--costs"}, STATUS_NO,
                                 "the interval is not known: the step could not be simulated with "
                                 "the numbers of %s changed",
-                                spread_part_name((enum spread_part)(i / 2)));
+                                spread_part_name((enum spread_machine_part)(i / 2)));
     for (int part = 0; part < SPREAD_PART_COUNT && status == STATUS_OK; part++) {
         spreads->is_known = true;
-        spreads->largest_relative_spread_by_part[part] =
-            spread_largest_of_part(&p->setup->cost, &p->setup->cluster, (enum spread_part)part);
+        spreads->largest_relative_spread_by_part[part] = spread_largest_of_part(
+            &p->setup->cost, &p->setup->cluster, (enum spread_machine_part)part);
         spreads->estimate_error[part] =
-            spread_estimated_error(&p->setup->cost, (enum spread_part)part);
-        spreads->log_growth_of_measured_by_part[part] = change[2 * part].log_step_growth;
+            spread_estimated_error(&p->setup->cost, (enum spread_machine_part)part);
+        spreads->log_step_growth_by_measured_part[part] = change[2 * part].log_step_growth;
         spreads->share_of_unmeasured_by_part[part] =
             fmax(change[2 * part + 1].log_step_growth, 0) / log(SLOWER);
     }

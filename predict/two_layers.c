@@ -3,8 +3,8 @@
 #include "schedule/config/resolve_config.h"
 #include "schedule/step/build.h"
 
-enum status two_layers_make_table(struct activation_row **row, uint32_t *rows,
-                                  const struct request *request, struct diag *diag)
+enum status two_layers_make_activation_table(struct activation_row **row, uint32_t *rows,
+                                             const struct request *request, struct diag *diag)
 {
     struct transformer model = *request->model;
     struct request asked = *request;
@@ -20,7 +20,7 @@ enum status two_layers_make_table(struct activation_row **row, uint32_t *rows,
     *rows = 0;
     enum status status = resolve_choices(&choices, &asked, NULL, diag);
     if (status == STATUS_OK)
-        status = step_build_planned(&ir, &choices, 0, diag);
+        status = step_build_with_planned_memories(&ir, &choices, 0, diag);
     if (status == STATUS_OK)
         *row = activations_of_layer(&ir, 0, rows);
     for (uint32_t i = 0; i < *rows; i++)

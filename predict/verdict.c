@@ -31,7 +31,7 @@ static bool is_nearly_full(const struct verdict *v, enum prediction_limit limit)
 {
     return v->available_bytes[limit] != UINT64_MAX &&
            fabs(verdict_margin_bytes(v, limit)) <
-               RESERVED_VERDICT_MARGIN * (double)v->available_bytes[limit];
+               RESERVED_VERDICT_MARGIN_SHARE * (double)v->available_bytes[limit];
 }
 
 const char *const verdict_words[VERDICT_WORD_COUNT] = {"Fits", "Probably fits",

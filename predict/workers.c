@@ -53,7 +53,7 @@ enum status workers_run(size_t count, size_t result_size, workers_job_fn *functi
     enum status status = engine_load(diag); /* what workers do is to simulate */
     if (status == STATUS_OK)
         status = pool_start(&pool, cores < count ? cores : count, do_job_in_child, &w, diag);
-    while (status == STATUS_OK && ended < count && interrupt_signal() == 0) {
+    while (status == STATUS_OK && ended < count && interrupt_caught_signal() == 0) {
         struct pool_event event;
         while (status == STATUS_OK && next < count && pool.busy_workers < pool.worker_count)
             status = pool_submit_job(&pool, next++, diag);

@@ -34,18 +34,18 @@ static bool waits_and_frees_are_in_order(const struct ir *ir)
     return true;
 }
 
-void schedule_recorded_release(struct schedule_recorded *recorded)
+void schedule_recordings_release(struct schedule_recordings *recorded)
 {
     for (uint32_t i = 0; i < recorded->count; i++)
         step_recording_release(&recorded->recording[i]);
     free(recorded->recording);
     free(recorded->event_of_op);
-    *recorded = (struct schedule_recorded){0};
+    *recorded = (struct schedule_recordings){0};
 }
 
 /* ---- recorded steps ---- */
 
-static enum status add_recording(struct schedule_recorded *recorded, const char *name,
+static enum status add_recording(struct schedule_recordings *recorded, const char *name,
                                  const struct text *text, struct diag *diag)
 {
     recorded->recording =
@@ -55,35 +55,36 @@ static enum status add_recording(struct schedule_recorded *recorded, const char 
     return step_recording_parse(recording, name, text->data, text->size, diag);
 }
 
-static int compare_ranks(const void *a, const void *b)
+static int compare_recordings_by_rank(const void *a, const void *b)
 {
     const struct step_recording *x = a, *y = b;
     return (x->rank > y->rank) - (x->rank < y->rank);
 }
 
 /* Makes a schedule of recordings if they were read, and hands them to the caller or releases them. */
-static enum status make_schedule_of_recordings(struct ir *ir, struct schedule_recorded *recorded,
-                                               struct schedule_recorded *kept, enum status status,
+static enum status make_schedule_of_recordings(struct ir *ir, struct schedule_recordings *recorded,
+                                               struct schedule_recordings *kept, enum status status,
                                                struct diag *diag)
 {
     if (recorded->count > 1)
-        qsort(recorded->recording, recorded->count, sizeof *recorded->recording, compare_ranks);
+        qsort(recorded->recording, recorded->count, sizeof *recorded->recording,
+              compare_recordings_by_rank);
     if (status == STATUS_OK)
-        status =
-            recorded_make(ir, recorded->recording, recorded->count, &recorded->event_of_op, diag);
+        status = recorded_make_schedule(ir, recorded->recording, recorded->count,
+                                        &recorded->event_of_op, diag);
     if (kept != NULL)
         *kept = *recorded;
     else
-        schedule_recorded_release(recorded);
+        schedule_recordings_release(recorded);
     return status;
 }
 
 enum status schedule_parse(struct ir *ir, const char *name, const struct text *text,
-                           struct schedule_recorded *kept, struct diag *diag)
+                           struct schedule_recordings *kept, struct diag *diag)
 {
     /* a text that begins as JSON is a recording, not a schedule */
     if (text->size > 0 && text->data[0] == '{') {
-        struct schedule_recorded recorded = {0};
+        struct schedule_recordings recorded = {0};
         enum status status = add_recording(&recorded, name, text, diag);
         return make_schedule_of_recordings(ir, &recorded, kept, status, diag);
     }
@@ -96,8 +97,9 @@ enum status schedule_parse(struct ir *ir, const char *name, const struct text *t
 
 /* ---- files ---- */
 
-static enum status load_file(struct ir *ir, const char *path, struct schedule_recorded *recorded,
-                             struct diag *diag)
+static enum status load_schedule_or_recording_file(struct ir *ir, const char *path,
+                                                   struct schedule_recordings *recorded,
+                                                   struct diag *diag)
 {
     const char *name = strcmp(path, "-") == 0 ? "standard input" : path;
     struct text text = {0};
@@ -108,8 +110,8 @@ static enum status load_file(struct ir *ir, const char *path, struct schedule_re
     return status;
 }
 
-static enum status add_stage(struct schedule_recorded *recorded, const char *path,
-                             struct diag *diag)
+static enum status load_recording_of_stage(struct schedule_recordings *recorded, const char *path,
+                                           struct diag *diag)
 {
     struct text text = {0};
     enum status status = text_read(&text, path, diag);
@@ -131,8 +133,8 @@ static bool has_ending(const char *name, const char *end)
 
 /* Adds the recordings of a folder, its files *.json and *.json.gz; skips hidden files. It is an error if there is
  * none. */
-static enum status add_recordings_of_folder(struct schedule_recorded *recorded, const char *folder,
-                                            struct diag *diag)
+static enum status add_recordings_of_folder(struct schedule_recordings *recorded,
+                                            const char *folder, struct diag *diag)
 {
     const uint32_t before = recorded->count;
     enum status status = STATUS_OK;
@@ -145,7 +147,7 @@ static enum status add_recordings_of_folder(struct schedule_recorded *recorded, 
         text_printf(&path, "%s/%s", folder, entry->d_name);
         if (entry->d_name[0] != '.' &&
             (has_ending(entry->d_name, ".json") || has_ending(entry->d_name, ".json.gz")))
-            status = add_stage(recorded, path.data, diag);
+            status = load_recording_of_stage(recorded, path.data, diag);
         text_release(&path);
     }
     closedir(dir);
@@ -156,14 +158,14 @@ static enum status add_recordings_of_folder(struct schedule_recorded *recorded, 
 }
 
 enum status schedule_load(struct ir *ir, const char *const *path, size_t count,
-                          struct schedule_recorded *kept, struct diag *diag)
+                          struct schedule_recordings *kept, struct diag *diag)
 {
-    struct schedule_recorded recorded = {0};
+    struct schedule_recordings recorded = {0};
     enum status status = STATUS_OK;
     if (count == 1 && !path_is_folder(path[0]))
-        return load_file(ir, path[0], kept, diag);
+        return load_schedule_or_recording_file(ir, path[0], kept, diag);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
         status = path_is_folder(path[i]) ? add_recordings_of_folder(&recorded, path[i], diag)
-                                         : add_stage(&recorded, path[i], diag);
+                                         : load_recording_of_stage(&recorded, path[i], diag);
     return make_schedule_of_recordings(ir, &recorded, kept, status, diag);
 }

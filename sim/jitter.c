@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-double jitter_expected_maximum(uint32_t n)
+double jitter_expected_max_of_normals(uint32_t n)
 {
     return n > 1 ? gsl_cdf_ugaussian_Pinv((n - 0.375) / (n + 0.25)) : 0;
 }
@@ -23,7 +23,7 @@ static uint32_t op_member_count(const struct ir *ir, uint32_t op)
 
 /* Returns on the heap, for each op of the class, the start of the first kernel that waits for it; infinite: none
  * waits. */
-static double *find_first_arrivals_at_collectives(const struct ir *ir,
+static double *find_first_waiting_kernel_starts_s(const struct ir *ir,
                                                   const struct sim_class *class,
                                                   const double *start_s)
 {
@@ -63,7 +63,7 @@ static void add_rendezvous_delays(struct jitter_state *w, uint32_t begin, uint32
         }
         if ((met = op_member_count(ir, op)) < 2)
             continue;
-        double late = jitter_expected_maximum(met) * sqrt(w->variance_s2);
+        double late = jitter_expected_max_of_normals(met) * sqrt(w->variance_s2);
         double hidden =
             ir->op.kind[op] == WORK_BARRIER ? 0 : fmax(w->first_waiter_start_s[k] - w->end_s[k], 0);
         if (late > hidden) {
@@ -79,9 +79,10 @@ double jitter_s(const struct ir *ir, const struct sim_result *result, uint32_t r
     if (!(relative > 0))
         return 0;
     const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
-    const double *start_s = sim_start_s(result, rank), *end_s = sim_end_s(result, rank);
+    const double *start_s = sim_op_starts_of_rank_s(result, rank),
+                 *end_s = sim_op_ends_of_rank_s(result, rank);
     struct jitter_state w = {
-        ir,       class, start_s, end_s, find_first_arrivals_at_collectives(ir, class, start_s),
+        ir,       class, start_s, end_s, find_first_waiting_kernel_starts_s(ir, class, start_s),
         relative, 0,     0};
     const struct repeats *r = &ir->repeats;
     uint32_t done = class->op_begin, end = class->op_begin + class->op_count;
@@ -98,5 +99,5 @@ double jitter_s(const struct ir *ir, const struct sim_result *result, uint32_t r
     }
     add_rendezvous_delays(&w, done, end);
     free(w.first_waiter_start_s);
-    return w.added_s + jitter_expected_maximum(result->rank_count) * sqrt(w.variance_s2);
+    return w.added_s + jitter_expected_max_of_normals(result->rank_count) * sqrt(w.variance_s2);
 }

@@ -19,6 +19,6 @@ double jitter_s(const struct ir *ir, const struct sim_result *result, uint32_t r
                 double relative);
 
 /* Returns E(n), n >= 1, after Blom (1958): within 0.03 of the exact value. */
-double jitter_expected_maximum(uint32_t n);
+double jitter_expected_max_of_normals(uint32_t n);
 
 #endif

@@ -23,7 +23,7 @@ static void fill_rank_classes(struct sim_result *result, const struct ir *ir,
     result->class_of_rank = arena_array(&result->arena, ranks, sizeof *result->class_of_rank);
     for (uint32_t rank = 0; rank < ranks; rank++) {
         result->class_of_rank[rank] =
-            run->fold.class_of_rank[replicas_row_in_planned_mesh(&ir->mesh, &traffic->mesh, rank)];
+            run->fold.class_of_rank[replicas_rank_in_planned_mesh(&ir->mesh, &traffic->mesh, rank)];
         result->classes[result->class_of_rank[rank]].rank_count++;
     }
 }
@@ -41,7 +41,7 @@ static void fill_classes(struct sim_result *result, const struct ir *ir,
     for (uint32_t c = 0; c < fold->class_count; c++) {
         uint32_t row = fold->lowest_rank_by_class[c], role = traffic->role_of_rank[row];
         struct sim_class *class = &result->classes[c];
-        class->lowest_rank = traffic->schedule_rank[row];
+        class->lowest_rank = traffic->schedule_rank_by_planned_rank[row];
         class->role = role;
         class->first_row = fold->first_op_row_by_class[c];
         if (role == IR_NONE)
@@ -61,13 +61,15 @@ static void find_periods(struct sim_result *result, const struct ir *ir,
 {
     struct steady_times times = {run->shared_memory->times.start_s,
                                  run->shared_memory->times.end_s};
-    result->period_s = arena_array(&result->arena, ir->repeats.run_count, sizeof *result->period_s);
-    result->has_unsteady_repeats =
-        !steady_periods(&run->traffic, &run->fold, times, result->period_s, &result->step_s);
+    result->period_s_by_run =
+        arena_array(&result->arena, ir->repeats.run_count, sizeof *result->period_s_by_run);
+    result->has_unsteady_repeats = !steady_find_periods_and_step(
+        &run->traffic, &run->fold, times, result->period_s_by_run, &result->step_s);
 }
 
 /* Fills the result from a simulation, and takes over its times. */
-static void fill_from_run(struct sim_result *result, const struct ir *ir, struct child_run *run)
+static void fill_result_from_child_run(struct sim_result *result, const struct ir *ir,
+                                       struct child_run *run)
 {
     const struct schedule_times *times = &run->shared_memory->times;
     fill_classes(result, ir, run);
@@ -89,14 +91,14 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
                     const struct sim_costs *costs, const struct sim_options *options,
                     const char *name, struct sim_result *result, struct diag *diag)
 {
-    result->uniform_guards = uniform_mark_guards(ir, options->exact ? UNIFORM_ABOVE_RANKS_NEVER
-                                                                    : options->uniform_above_ranks);
-    result->uniform_rank_count = uniform_rank_count(ir, result->uniform_guards);
+    result->uniform_rank_plus_1_by_guard = uniform_mark_guards(
+        ir, options->exact ? UNIFORM_ABOVE_RANKS_NEVER : options->uniform_above_ranks);
+    result->uniform_rank_count = uniform_rank_count(ir, result->uniform_rank_plus_1_by_guard);
     struct child_run run;
-    enum status status =
-        child_run_make(&run, ir, cluster, costs, result->uniform_guards, options, name, diag);
+    enum status status = child_run_make(&run, ir, cluster, costs,
+                                        result->uniform_rank_plus_1_by_guard, options, name, diag);
     if (status == STATUS_OK)
-        fill_from_run(result, ir, &run);
+        fill_result_from_child_run(result, ir, &run);
     child_run_release(&run);
     if (status == STATUS_OK && !options->skip_memory && !result->has_unsteady_repeats)
         result->has_unsteady_repeats = !memory_fill_peaks(ir, cluster, result);

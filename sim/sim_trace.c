@@ -12,7 +12,7 @@ struct op_start_and_end {
     uint32_t rank, op;
 };
 
-static int compare_op_runs(const void *left, const void *right)
+static int compare_op_starts(const void *left, const void *right)
 {
     const struct op_start_and_end *a = left, *b = right;
     if (a->start_s != b->start_s)
@@ -38,7 +38,7 @@ void sim_make_trace(const struct ir *ir, const struct sim_result *result, uint32
                     class->op_begin + k};
     }
     if (filled > 0)
-        qsort(instance, filled, sizeof *instance, compare_op_runs);
+        qsort(instance, filled, sizeof *instance, compare_op_starts);
     for (size_t i = 0; i < filled; i++)
         ir_trace_add_op(ir, instance[i].rank, instance[i].op, instance[i].start_s,
                         instance[i].end_s, trace);

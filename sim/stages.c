@@ -23,13 +23,13 @@ static void sum_over_stages(struct stages *s, const struct sim_result *result)
         double share = (double)s->rank_count_by_stage[role] / result->rank_count,
                busy_s = kernel_busy_s(w);
         double known = busy_s + w->cause_s[CAUSE_PIPELINE_FILL] + w->cause_s[CAUSE_PIPELINE_DRAIN] +
-                       w->cause_s[CAUSE_PIPELINE] + w->cause_s[CAUSE_DOCUMENTS] +
+                       w->cause_s[CAUSE_PIPELINE_IMBALANCE] + w->cause_s[CAUSE_DOCUMENT_IMBALANCE] +
                        w->cause_s[CAUSE_OFFLOAD];
         s->mean_busy_s += share * busy_s;
         s->fill_s += share * w->cause_s[CAUSE_PIPELINE_FILL];
         s->drain_s += share * w->cause_s[CAUSE_PIPELINE_DRAIN];
-        s->pipeline_imbalance_s += share * w->cause_s[CAUSE_PIPELINE];
-        s->documents_s += share * w->cause_s[CAUSE_DOCUMENTS];
+        s->pipeline_imbalance_s += share * w->cause_s[CAUSE_PIPELINE_IMBALANCE];
+        s->documents_s += share * w->cause_s[CAUSE_DOCUMENT_IMBALANCE];
         s->offload_s += share * w->cause_s[CAUSE_OFFLOAD];
         s->other_s += share * (w->step_s - known);
     }

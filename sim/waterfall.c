@@ -34,7 +34,7 @@ static const struct {
     const char *name, *label;
 } causes[CAUSE_COUNT] = {
     [CAUSE_USEFUL] = {"model flops at peak", "model flops at the GPU's peak"},
-    [CAUSE_IMBALANCE] = {"causal imbalance", "causal imbalance"},
+    [CAUSE_MASKED_PAIRS] = {"causal imbalance", "causal imbalance"},
     [CAUSE_RECOMPUTE] = {"recomputation", "recomputation"},
     [CAUSE_INEFFICIENCY] = {"kernel inefficiency", "kernels slower than peak"},
     [CAUSE_MEMORY_BOUND] = {"memory-bound work", "memory-bound kernels"},
@@ -45,8 +45,8 @@ static const struct {
     [CAUSE_OTHER_COLLECTIVES] = {"other gather/reduce", "waiting for other collectives"},
     [CAUSE_PIPELINE_FILL] = {"pipeline fill", "pipeline fill"},
     [CAUSE_PIPELINE_DRAIN] = {"pipeline drain", "pipeline drain"},
-    [CAUSE_PIPELINE] = {"pipeline imbalance", "pipeline imbalance"},
-    [CAUSE_DOCUMENTS] = {"imbalance of documents", "imbalance of documents"},
+    [CAUSE_PIPELINE_IMBALANCE] = {"pipeline imbalance", "pipeline imbalance"},
+    [CAUSE_DOCUMENT_IMBALANCE] = {"imbalance of documents", "imbalance of documents"},
     [CAUSE_OFFLOAD] = {"offload", "waiting for offloaded data"},
     [CAUSE_HOST] = {"host", "waiting for the CPU"},
     [CAUSE_OTHER] = {"other ranks", "waiting for other ranks"},
@@ -73,7 +73,7 @@ static bool is_stage_message(const struct ir *ir, uint32_t op)
 }
 
 /* Returns the cause of the time in which an op that is no kernel runs. */
-static enum cause op_cause(const struct ir *ir, uint32_t op)
+static enum cause cause_of_non_kernel_op(const struct ir *ir, uint32_t op)
 {
     uint8_t region = ir->op.region[op];
     switch (ir->op.kind[op]) {
@@ -84,7 +84,7 @@ static enum cause op_cause(const struct ir *ir, uint32_t op)
         return CAUSE_RING;
     case WORK_SEND:
     case WORK_RECV:
-        return region == REGION_ATTENTION ? CAUSE_RING : CAUSE_PIPELINE;
+        return region == REGION_ATTENTION ? CAUSE_RING : CAUSE_PIPELINE_IMBALANCE;
     case WORK_ALL_GATHER:
     case WORK_REDUCE_SCATTER:
     case WORK_ALL_REDUCE:
@@ -93,8 +93,9 @@ static enum cause op_cause(const struct ir *ir, uint32_t op)
     case WORK_SCATTER:
         if (region == REGION_OFFLOAD) /* copies that one rank makes for all */
             return CAUSE_OFFLOAD;
-        return region == REGION_WEIGHTS || region == REGION_OPTIMIZER ? CAUSE_WEIGHT_COLLECTIVES
-                                                                      : CAUSE_OTHER_COLLECTIVES;
+        return region == REGION_WEIGHT_COLLECTIVES || region == REGION_OPTIMIZER
+                   ? CAUSE_WEIGHT_COLLECTIVES
+                   : CAUSE_OTHER_COLLECTIVES;
     case WORK_HOST_SYNC:
     case WORK_BARRIER:
         return CAUSE_HOST;
@@ -185,7 +186,7 @@ static enum cause stage_idle_cause(const struct waterfall_maker *m, double from_
 {
     if (to_s <= m->first_backward_s)
         return CAUSE_PIPELINE_FILL;
-    return from_s >= m->last_forward_s ? CAUSE_PIPELINE_DRAIN : CAUSE_PIPELINE;
+    return from_s >= m->last_forward_s ? CAUSE_PIPELINE_DRAIN : CAUSE_PIPELINE_IMBALANCE;
 }
 
 static void add_idle_s(struct waterfall_maker *m, enum cause cause, double from_s, double to_s,
@@ -193,7 +194,7 @@ static void add_idle_s(struct waterfall_maker *m, enum cause cause, double from_
 {
     if (from_s < floor_s)
         from_s = floor_s;
-    if (cause == CAUSE_PIPELINE)
+    if (cause == CAUSE_PIPELINE_IMBALANCE)
         cause = stage_idle_cause(m, from_s, to_s);
     if (to_s > from_s)
         m->cause_s[cause] += m->gap_occurrences * ((wide)to_s - (wide)from_s);
@@ -221,7 +222,7 @@ static void explain_gap_before_op(struct waterfall_maker *m, uint32_t row, doubl
         add_idle_s(m, CAUSE_HOST, m->end_s[last], until_s, floor_s);
         enum cause cause = traffic_is_kernel(m->ir, m->op_begin + last)
                                ? CAUSE_OTHER
-                               : op_cause(m->ir, m->op_begin + last);
+                               : cause_of_non_kernel_op(m->ir, m->op_begin + last);
         if (m->end_s[last] < until_s)
             until_s = m->end_s[last];
         add_idle_s(m, cause, m->start_s[last], until_s, floor_s);
@@ -246,7 +247,8 @@ static void explain_step_end(struct waterfall_maker *m, double floor_s, double s
                floor_s);
     if (end_s <= floor_s)
         return;
-    add_idle_s(m, op_cause(m->ir, m->op_begin + last), m->start_s[last], end_s, floor_s);
+    add_idle_s(m, cause_of_non_kernel_op(m->ir, m->op_begin + last), m->start_s[last], end_s,
+               floor_s);
     if (m->start_s[last] > floor_s)
         explain_gap_before_op(m, last, floor_s);
 }
@@ -270,14 +272,14 @@ static void find_predecessors(struct waterfall_maker *m)
     free(tail);
 }
 
-struct started_kernel {
+struct kernel_row_with_start {
     double start_s;
     uint32_t row;
 };
 
 static int compare_kernels(const void *left, const void *right)
 {
-    const struct started_kernel *a = left, *b = right;
+    const struct kernel_row_with_start *a = left, *b = right;
     if (a->start_s != b->start_s)
         return a->start_s < b->start_s ? -1 : 1;
     return a->row < b->row ? -1 : a->row > b->row;
@@ -285,9 +287,9 @@ static int compare_kernels(const void *left, const void *right)
 
 /* Returns the kernels that take time, sorted by start. Also finds the first backward and the last forward kernel, which
  * divide a pipeline stage's idle time into fill, drain and the time between. */
-static struct started_kernel *list_kernels(struct waterfall_maker *m, uint32_t *count)
+static struct kernel_row_with_start *list_kernels(struct waterfall_maker *m, uint32_t *count)
 {
-    struct started_kernel *kernel = heap_alloc(m->op_count + 1u, sizeof *kernel);
+    struct kernel_row_with_start *kernel = heap_alloc(m->op_count + 1u, sizeof *kernel);
     m->first_backward_s = INFINITY;
     m->last_forward_s = -INFINITY;
     bool sorted = true;
@@ -304,7 +306,7 @@ static struct started_kernel *list_kernels(struct waterfall_maker *m, uint32_t *
         if (!(m->end_s[row] > m->start_s[row]))
             continue;
         sorted = sorted && (*count == 0 || kernel[*count - 1].start_s <= m->start_s[row]);
-        kernel[(*count)++] = (struct started_kernel){m->start_s[row], row};
+        kernel[(*count)++] = (struct kernel_row_with_start){m->start_s[row], row};
     }
     if (!sorted)
         qsort(kernel, *count, sizeof *kernel, compare_kernels);
@@ -351,7 +353,7 @@ static double run_kernels_until(struct waterfall_maker *m, struct running_kernel
 static void attribute_step(struct waterfall_maker *m, double step_s)
 {
     uint32_t kernels;
-    struct started_kernel *kernel = list_kernels(m, &kernels);
+    struct kernel_row_with_start *kernel = list_kernels(m, &kernels);
     struct running_kernels running = {.count = 0};
     double done_s = 0; /* [0, done_s] is explained */
     find_predecessors(m);
@@ -393,7 +395,7 @@ void waterfall_attribute_documents(struct waterfall *w, const struct waterfall *
         return;
     for (int c = CAUSE_ALL_TO_ALL; c < CAUSE_COUNT; c++)
         w->cause_s[c] -= fmax(w->cause_s[c] - uniform->cause_s[c], 0) / grown_s * longer_s;
-    w->cause_s[CAUSE_DOCUMENTS] = longer_s;
+    w->cause_s[CAUSE_DOCUMENT_IMBALANCE] = longer_s;
 }
 
 void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
@@ -403,8 +405,8 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
     struct waterfall_maker m = {.ir = ir,
                                 .op_begin = class->op_begin,
                                 .op_count = class->op_count,
-                                .start_s = sim_start_s(result, rank),
-                                .end_s = sim_end_s(result, rank),
+                                .start_s = sim_op_starts_of_rank_s(result, rank),
+                                .end_s = sim_op_ends_of_rank_s(result, rank),
                                 .peak = peak,
                                 .rounding_tolerance_s = 1e-12 * result->step_s};
     assert(peak.flop_per_s > 0 && !isinf(peak.flop_per_s));

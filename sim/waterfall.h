@@ -17,7 +17,7 @@ enum cause {
     CAUSE_USEFUL,
     /* flops on pairs that the mask hides. It is always 0: work_flops() counts only visible pairs, so the time that a
      * kernel spends on others is part of CAUSE_INEFFICIENCY */
-    CAUSE_IMBALANCE,
+    CAUSE_MASKED_PAIRS,
     /* all ops of phase recompute; and, at peak, flops that are computed twice: the scores in attention's backward, what
      * several tensor ranks duplicate, and padding rows of the vocabulary */
     CAUSE_RECOMPUTE,
@@ -33,10 +33,10 @@ enum cause {
     CAUSE_PIPELINE_DRAIN,
     /* sends and receives of pipelines between those of CAUSE_PIPELINE_FILL and CAUSE_PIPELINE_DRAIN: stages are not
      * equally loaded */
-    CAUSE_PIPELINE,
+    CAUSE_PIPELINE_IMBALANCE,
     /* waiting because other ranks' documents have more visible pairs (waterfall_attribute_documents()); 0 unless that
      * was called */
-    CAUSE_DOCUMENTS,
+    CAUSE_DOCUMENT_IMBALANCE,
     CAUSE_OFFLOAD, /* copies between device and host, collectives on such data, host work */
     CAUSE_HOST,    /* the host issues ops; host_sync and barrier ops */
     /* without a pipeline: this rank has ended and others have not. And what jitter adds (sim/jitter.h) */
@@ -62,9 +62,9 @@ struct waterfall_peak {
 void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                     const struct sim_result *result, struct waterfall_peak peak, uint32_t rank);
 
-/* Moves to CAUSE_DOCUMENTS the time by which the rank waits longer than in `uniform`, the waterfall of the same rank
- * and schedule with equally many visible pairs on all ranks. The time is taken proportionally from those causes of
- * waiting that are longer than in `uniform`. Nothing moves if the rank does not wait longer. */
+/* Moves to CAUSE_DOCUMENT_IMBALANCE the time by which the rank waits longer than in `uniform`, the waterfall of the
+ * same rank and schedule with equally many visible pairs on all ranks. The time is taken proportionally from those
+ * causes of waiting that are longer than in `uniform`. Nothing moves if the rank does not wait longer. */
 void waterfall_attribute_documents(struct waterfall *waterfall, const struct waterfall *uniform);
 
 /* True if the causes add up to the step. In a short list they may not; then they are not valid for the whole list. */

@@ -163,7 +163,7 @@ bool check_golden(const char *path, const char *text, const char *file, int line
     struct diag diag = {0};
     bool holds;
     if (update && strcmp(update, "1") == 0) {
-        holds = file_set_write(full, text, strlen(text), &diag) == STATUS_OK;
+        holds = file_set_write_single_file(full, text, strlen(text), &diag) == STATUS_OK;
         report(holds, path, file, line, diag.text);
     } else {
         struct text want = {0};
@@ -183,7 +183,7 @@ const char *check_path(const char *relative)
     return arena_printf(&kept, "%s/%s", TESTS_DIR, relative);
 }
 
-const char *check_json(const char *text)
+const char *check_json_from_single_quotes(const char *text)
 {
     char *copy = arena_text(&kept, text, strlen(text));
     for (char *c = copy; *c != '\0'; c++)
@@ -216,7 +216,7 @@ static void number_of_environment(const char *name, uint64_t *number)
     }
 }
 
-uint64_t check_day(void)
+uint64_t check_day_number_of_sample(void)
 {
     day_used = true;
     day = (uint64_t)time(NULL) / 86400;
@@ -239,7 +239,7 @@ bool check_is_sampled_today(size_t i, size_t count, size_t days)
     samples += s == samples;
     sample[s].days = days;
     sample[s].end = i < sample[s].end ? sample[s].end : i + 1;
-    return (i + check_day()) % days == 0;
+    return (i + check_day_number_of_sample()) % days == 0;
 }
 
 struct check_random check_random_make(void)

@@ -63,7 +63,7 @@ bool check_golden(const char *path, const char *text, const char *file, int line
 const char *check_path(const char *relative);
 
 /* Returns a copy of the text with " in place of each ', as JSON wants it. The copy is kept until the program ends. */
-const char *check_json(const char *text);
+const char *check_json_from_single_quotes(const char *text);
 
 /* Returns the path of a folder for this program's files. The first call makes it; check_run() removes it with
  * all its files at the end. */
@@ -71,7 +71,7 @@ const char *check_temp_dir(void);
 
 /* Returns the number of the day (days since 1970, UTC), by which an everyday test picks its sample of a set that the
  * nightly tests check whole. CHECK_DAY of the environment replaces it. It is printed at the end if a case failed. */
-uint64_t check_day(void);
+uint64_t check_day_number_of_sample(void);
 
 /* True if case i of a list is in the sample of the day: one case of `days`, or of four times as
  * many under the address sanitizer, which makes runs some five times slower and is there for memory

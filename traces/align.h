@@ -67,10 +67,10 @@ struct align_sequence {
     size_t row_count, row_capacity;
     /* While rows are added: calls of a collective and copies into its buffer that have been added, and the message to
      * which they belong has not. They are rows[pending_begin .. pending_begin + pending_rows), and take
-     * seconds_for_next_item. */
+     * pending_rows_s. */
     uint32_t pending_rows, pending_begin;
-    double seconds_for_next_item;
-    struct compare_period forward_period; /* the period of the forward pass */
+    double pending_rows_s;
+    struct compare_layer_period forward_period; /* the period of the forward pass */
 };
 
 /* Appends a row of the trace, which has this class. Rows must be added in the order of their starts. */
@@ -83,7 +83,7 @@ void align_release(struct align_sequence *sequence);
 
 /* A match of items [a_begin, a_begin + a_count) of one sequence with items [b_begin, b_begin + b_count) of the
  * other. */
-struct align_block {
+struct align_matched_items {
     uint32_t a_begin, b_begin;
     uint8_t a_count, b_count;
 };
@@ -91,6 +91,6 @@ struct align_block {
 /* Aligns two sequences of at most ALIGN_ITEMS_MAX items each. Returns the number of blocks and puts them, in order,
  * into *blocks, which the caller frees. */
 size_t align_blocks(const struct align_sequence *a, const struct align_sequence *b,
-                    struct align_block **blocks);
+                    struct align_matched_items **blocks);
 
 #endif

@@ -12,8 +12,8 @@
  * small: they decide between alignments in which about equally many items are in blocks. */
 #define SCORE_MATCHED_ITEM 1.0f
 #define SCORE_ITEM_OF_UNKNOWN_AMOUNT 0.5f
-#define SCORE_BLOCK_ITEM (-0.25f) /* for each item of a block beyond one on each side */
-#define SCORE_SAME_PHASE 0.25f    /* for a block whose first items have the same phase */
+#define SCORE_EXTRA_BLOCK_ITEM (-0.25f) /* for each item of a block beyond one on each side */
+#define SCORE_SAME_PHASE 0.25f          /* for a block whose first items have the same phase */
 #define SCORE_SAME_REPEAT_NUMBER                                                                   \
     0.25f /* for a block whose first items have the same repeated_layer_number */
 
@@ -62,8 +62,8 @@ static uint8_t *move_at(const struct alignment *p, size_t i, size_t j)
     return &p->moves[i * p->row_cells + (j - first_filled_column(p, i))];
 }
 
-static void sum_flops_or_bytes_of_items(const struct align_item *item, size_t count, double *sum,
-                                        uint32_t *run)
+static void prefix_sums_of_flops_or_bytes(const struct align_item *item, size_t count, double *sum,
+                                          uint32_t *run)
 {
     sum[0] = 0;
     run[0] = 0;
@@ -134,7 +134,7 @@ static void try_block_sizes_at_cell(const struct alignment *p, size_t i, size_t 
                 continue;
             }
             float worth =
-                SCORE_MATCHED_ITEM * (float)(a + b) + SCORE_BLOCK_ITEM * (float)(a + b - 2);
+                SCORE_MATCHED_ITEM * (float)(a + b) + SCORE_EXTRA_BLOCK_ITEM * (float)(a + b - 2);
             if (block_is_allowed(&p->a_items[i - a], a, &p->b_items[j - b], b))
                 try_block_of_sizes(p, i, j, a, b, worth, best, move);
         }
@@ -169,9 +169,9 @@ static void fill_alignment_cell(const struct alignment *p, size_t i, size_t j)
     *move_at(p, i, j) = move;
 }
 
-static size_t read_blocks_backwards(const struct alignment *p, struct align_block **blocks)
+static size_t read_blocks_backwards(const struct alignment *p, struct align_matched_items **blocks)
 {
-    struct align_block *block = heap_alloc(p->a_count + 1, sizeof *block);
+    struct align_matched_items *block = heap_alloc(p->a_count + 1, sizeof *block);
     size_t count = 0, i = p->a_count, j = p->b_count;
     while (i > 0 || j > 0) {
         uint8_t move = *move_at(p, i, j);
@@ -186,11 +186,11 @@ static size_t read_blocks_backwards(const struct alignment *p, struct align_bloc
             assert(i >= a && j >= b);
             i -= a;
             j -= b;
-            block[count++] = (struct align_block){(uint32_t)i, (uint32_t)j, a, b};
+            block[count++] = (struct align_matched_items){(uint32_t)i, (uint32_t)j, a, b};
         }
     }
     for (size_t k = 0; k < count / 2; k++) {
-        struct align_block swap = block[k];
+        struct align_matched_items swap = block[k];
         block[k] = block[count - 1 - k];
         block[count - 1 - k] = swap;
     }
@@ -199,7 +199,7 @@ static size_t read_blocks_backwards(const struct alignment *p, struct align_bloc
 }
 
 size_t align_blocks(const struct align_sequence *a, const struct align_sequence *b,
-                    struct align_block **blocks)
+                    struct align_matched_items **blocks)
 {
     assert(a->item_count <= ALIGN_ITEMS_MAX && b->item_count <= ALIGN_ITEMS_MAX);
     struct alignment p = {.a_items = a->items,
@@ -220,8 +220,8 @@ size_t align_blocks(const struct align_sequence *a, const struct align_sequence 
     p.b_amount_before = heap_alloc(b->item_count + 1, sizeof *p.b_amount_before);
     p.a_run_length = heap_alloc(a->item_count + 1, sizeof *p.a_run_length);
     p.b_run_length = heap_alloc(b->item_count + 1, sizeof *p.b_run_length);
-    sum_flops_or_bytes_of_items(p.a_items, p.a_count, p.a_amount_before, p.a_run_length);
-    sum_flops_or_bytes_of_items(p.b_items, p.b_count, p.b_amount_before, p.b_run_length);
+    prefix_sums_of_flops_or_bytes(p.a_items, p.a_count, p.a_amount_before, p.a_run_length);
+    prefix_sums_of_flops_or_bytes(p.b_items, p.b_count, p.b_amount_before, p.b_run_length);
     for (size_t i = 0; i <= p.a_count; i++) {
         size_t begin = first_filled_column(&p, i);
         for (size_t j = begin; j <= p.b_count && j - begin < p.row_cells; j++)

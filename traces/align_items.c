@@ -56,7 +56,7 @@ static void extend_last_attention_item(struct align_sequence *s, double seconds)
     }
 }
 
-static void append_row_as_item(struct align_sequence *s, uint32_t row)
+static void append_trace_row(struct align_sequence *s, uint32_t row)
 {
     if (s->row_count == s->row_capacity) {
         s->row_capacity = heap_next_capacity(s->row_capacity, s->row_count + 1);
@@ -73,7 +73,7 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
     uint8_t phase = (uint8_t)align_phase_of_row(trace, row);
     bool is_item = class == CLASS_MATMUL || class == CLASS_ATTENTION || class == CLASS_COPY ||
                    class == CLASS_COMMUNICATION;
-    append_row_as_item(s, row);
+    append_trace_row(s, row);
     if (!is_item) {
         add_row_outside_items(s,
                               (struct align_row_outside_items){(uint8_t) class, phase, row,
@@ -82,10 +82,10 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
     }
     /* the row moves nothing, so it is only a part of a collective */
     bool part = class == CLASS_COMMUNICATION && ops->bytes[row] == 0;
-    if (part && kernel_class_is_before_message(trace->labels[ops->kind[row]])) {
+    if (part && kernel_class_is_message_preparation(trace->labels[ops->kind[row]])) {
         if (s->pending_rows++ == 0)
             s->pending_begin = (uint32_t)s->row_count - 1;
-        s->seconds_for_next_item += seconds;
+        s->pending_rows_s += seconds;
         return;
     }
     struct align_item *last = s->item_count > 0 ? &s->items[s->item_count - 1] : NULL;
@@ -113,9 +113,9 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
     if (class == CLASS_COMMUNICATION && s->pending_rows > 0) {
         item.row_count += s->pending_rows;
         item.rows_begin = s->pending_begin;
-        item.seconds += s->seconds_for_next_item;
+        item.seconds += s->pending_rows_s;
         s->pending_rows = 0;
-        s->seconds_for_next_item = 0;
+        s->pending_rows_s = 0;
     }
     *add_item(s) = item;
 }
@@ -134,7 +134,7 @@ enum { PERIOD_MAX = 512 };
  * amount. The run must be at least p long, so that the pattern occurs twice. The p whose run covers the most items
  * is taken, the smallest such p if there are several. If there is any attention, a period must contain one, since
  * every layer does: two equal products in a row are not a layer. */
-static struct compare_period find_period(struct align_item *item, size_t count)
+static struct compare_layer_period find_period(struct align_item *item, size_t count)
 {
     size_t best = 0, best_begin = 0, best_covered = 0;
     /* [i] number of attentions before item i */
@@ -156,10 +156,10 @@ static struct compare_period find_period(struct align_item *item, size_t count)
     }
     free(attention);
     if (best == 0)
-        return (struct compare_period){0};
+        return (struct compare_layer_period){0};
     for (size_t i = 0; i < best_covered; i++)
         item[best_begin + i].repeated_layer_number = (int32_t)(i / best);
-    return (struct compare_period){best, best_covered / best};
+    return (struct compare_layer_period){best, best_covered / best};
 }
 
 void align_find_periods(struct align_sequence *s)
@@ -171,7 +171,7 @@ void align_find_periods(struct align_sequence *s)
                                            .row_count = s->pending_rows,
                                            .rows_begin = s->pending_begin,
                                            .repeated_layer_number = -1,
-                                           .seconds = s->seconds_for_next_item};
+                                           .seconds = s->pending_rows_s};
         s->pending_rows = 0;
     }
     for (size_t begin = 0, end; begin < s->item_count; begin = end) {
@@ -179,7 +179,7 @@ void align_find_periods(struct align_sequence *s)
         for (end = begin;
              end < s->item_count && (s->items[end].phase <= ALIGN_PHASE_FORWARD) == forward;)
             end++;
-        struct compare_period period = find_period(s->items + begin, end - begin);
+        struct compare_layer_period period = find_period(s->items + begin, end - begin);
         if (forward && period.item_count * period.repeat_count >
                            s->forward_period.item_count * s->forward_period.repeat_count)
             s->forward_period = period;

@@ -31,14 +31,14 @@ struct compare_pair *comparison_add_pair(struct comparison *comparison)
     return pair;
 }
 
-double compare_relative_error(double predicted, double measured)
+double comparison_signed_relative_error(double predicted, double measured)
 {
     return measured > 0 ? predicted / measured - 1 : NAN;
 }
 
 /* Returns the number that a header key states, if it is above 0; else `value_if_absent`. */
-static double positive_header_number(const struct trace *trace, const char *key,
-                                     double value_if_absent)
+static double positive_header_number_or(const struct trace *trace, const char *key,
+                                        double value_if_absent)
 {
     const char *text = trace_get_key(trace, key);
     double number;
@@ -47,19 +47,20 @@ static double positive_header_number(const struct trace *trace, const char *key,
     return value_if_absent;
 }
 
-double compare_header_step_s(const struct trace *trace, double otherwise_s)
+double comparison_step_s_of_header(const struct trace *trace, double otherwise_s)
 {
-    return positive_header_number(trace, "step_s", otherwise_s);
+    return positive_header_number_or(trace, "step_s", otherwise_s);
 }
 
-double compare_header_clock_mhz(const struct trace *trace, const char *kind)
+double comparison_clock_mhz_of_header(const struct trace *trace, const char *kind)
 {
     char key[80];
     snprintf(key, sizeof key, "sm_clock_mhz.%s", kind);
-    return positive_header_number(trace, key, positive_header_number(trace, "sm_clock_mhz", 0));
+    return positive_header_number_or(trace, key,
+                                     positive_header_number_or(trace, "sm_clock_mhz", 0));
 }
 
-double compare_median(double *value, size_t count)
+double comparison_sort_and_find_median(double *value, size_t count)
 {
     assert(count > 0);
     qsort(value, count, sizeof *value, ascending_double);
@@ -78,9 +79,9 @@ static struct compare_memory *add_memory(struct compare_memory **table, size_t *
     return &(*table)[(*count)++];
 }
 
-static void compare_peaks(struct comparison *c, const struct trace *predicted,
-                          const struct trace_stats *p, const struct trace *measured,
-                          const struct trace_stats *m)
+static void add_peak_memory_pairs(struct comparison *c, const struct trace *predicted,
+                                  const struct trace_stats *p, const struct trace *measured,
+                                  const struct trace_stats *m)
 {
     bool represents_all =
         p->memory_count > 0 && p->memories[0].rank == p->memories[p->memory_count - 1].rank;
@@ -100,8 +101,8 @@ static void compare_peaks(struct comparison *c, const struct trace *predicted,
 
 /* Adds to c->planned_memory the planned bytes of each memory that both headers state ("arena_bytes.hbm").
  * compare_verdict_of() wants both to be equal, since an arena's size is planned and not measured. */
-static void compare_planned_memory(struct comparison *c, const struct trace *predicted,
-                                   const struct trace *measured)
+static void add_planned_memory_pairs(struct comparison *c, const struct trace *predicted,
+                                     const struct trace *measured)
 {
     static const char prefix[] = "arena_bytes.";
     for (size_t i = 0; i < predicted->header_count; i++) {
@@ -121,10 +122,10 @@ static void compare_planned_memory(struct comparison *c, const struct trace *pre
 
 /* Sets c->exposed_time_by_stream_role to means over the compared ranks. The prediction of a measured rank is the
  * predicted rank with its number, or the only predicted rank, which represents all. */
-static void compare_exposed(struct comparison *c, const struct trace_stats *p,
-                            const struct trace_stats *m)
+static void set_exposed_time_by_stream_role(struct comparison *c, const struct trace_stats *p,
+                                            const struct trace_stats *m)
 {
-    double ranks = (double)c->compared_ranks, rows = ranks * (double)c->measured_steps;
+    double ranks = (double)c->compared_rank_count, rows = ranks * (double)c->measured_steps;
     for (size_t i = 0; i < m->rank_count; i++) {
         const struct stats_rank *measured = &m->ranks[i];
         const struct stats_rank *predicted =
@@ -141,7 +142,7 @@ static void compare_exposed(struct comparison *c, const struct trace_stats *p,
     }
 }
 
-static double matched_share_of(const struct compare_side *side)
+static double matched_time_share_of_side(const struct compare_side *side)
 {
     return side->busy_s > 0 ? 1 - side->unmatched_s / side->busy_s : 1;
 }
@@ -151,19 +152,19 @@ void comparison_finish(struct comparison *c, const struct trace *predicted,
 {
     c->predicted.trace = predicted;
     c->measured.trace = measured;
-    c->matched_time_share =
-        fmax(0, fmin(matched_share_of(&c->predicted), matched_share_of(&c->measured)));
+    c->matched_time_share = fmax(0, fmin(matched_time_share_of_side(&c->predicted),
+                                         matched_time_share_of_side(&c->measured)));
     if (c->pair_count == 0)
         c->matched_time_share = 0;
     struct trace_stats p, m;
-    trace_stats_init(&p, predicted);
-    trace_stats_init(&m, measured);
-    compare_peaks(c, predicted, &p, measured, &m);
+    trace_stats_compute(&p, predicted);
+    trace_stats_compute(&m, measured);
+    add_peak_memory_pairs(c, predicted, &p, measured, &m);
     if (!c->is_profiler_trace)
-        compare_exposed(c, &p, &m);
+        set_exposed_time_by_stream_role(c, &p, &m);
     trace_stats_release(&p);
     trace_stats_release(&m);
-    compare_planned_memory(c, predicted, measured);
+    add_planned_memory_pairs(c, predicted, measured);
 }
 
 /* ---- groups, ops and the verdict ---- */
@@ -201,7 +202,8 @@ static int compare_groups_by_time(const void *left, const void *right)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static bool is_group_of(const struct compare_group *group, const char *name, uint32_t rank)
+static bool has_group_name_or_rank(const struct compare_group *group, const char *name,
+                                   uint32_t rank)
 {
     return name == NULL ? group->rank == rank : strcmp(group->name, name) == 0;
 }
@@ -215,8 +217,8 @@ size_t compare_list_groups(const struct comparison *c, enum compare_criterion by
         const struct compare_pair *pair = &c->pairs[i];
         const char *name = group_name(pair, by);
         size_t g = last; /* there are few groups, and neighbours often share one */
-        if (count == 0 || !is_group_of(&group[g], name, pair->rank))
-            for (g = 0; g < count && !is_group_of(&group[g], name, pair->rank);)
+        if (count == 0 || !has_group_name_or_rank(&group[g], name, pair->rank))
+            for (g = 0; g < count && !has_group_name_or_rank(&group[g], name, pair->rank);)
                 g++;
         if (g == count) {
             if (count == capacity) {
@@ -243,7 +245,7 @@ struct compare_pair_of_op {
     const struct compare_pair *pair;
 };
 
-static int compare_pairs_of_ops(const void *left, const void *right)
+static int compare_pairs_by_op(const void *left, const void *right)
 {
     const struct compare_pair_of_op *a = left, *b = right;
     if (a->op != b->op)
@@ -270,7 +272,7 @@ size_t compare_list_ops(const struct comparison *c, struct compare_op **out)
     for (size_t i = 0; i < c->pair_count; i++)
         order[i] = (struct compare_pair_of_op){c->pairs[i].op, c->pairs[i].rank, &c->pairs[i]};
     if (c->pair_count > 0)
-        qsort(order, c->pair_count, sizeof *order, compare_pairs_of_ops);
+        qsort(order, c->pair_count, sizeof *order, compare_pairs_by_op);
     for (size_t i = 0; i < c->pair_count; i++) {
         if (count == 0 || op[count - 1].pair_of_lowest_rank->op != order[i].op)
             op[count++] = (struct compare_op){.pair_of_lowest_rank = order[i].pair};
@@ -283,7 +285,7 @@ size_t compare_list_ops(const struct comparison *c, struct compare_op **out)
         total_s += off_s;
     }
     for (size_t i = 0; i < count; i++)
-        op[i].error_share = total_s > 0 ? op[i].absolute_error_s / total_s : 0;
+        op[i].share_of_total_error = total_s > 0 ? op[i].absolute_error_s / total_s : 0;
     if (count > 0)
         qsort(op, count, sizeof *op, compare_ops_by_error);
     free(order);
@@ -295,12 +297,13 @@ enum compare_verdict compare_verdict_of(const struct comparison *c, double toler
 {
     if (c->matched_time_share < COMPARE_MATCHED_SHARE_MIN)
         return VERDICT_NONE;
-    bool is_within =
-        fabs(compare_relative_error(c->predicted.step_s, c->measured.step_s)) <= tolerance;
+    bool is_within = fabs(comparison_signed_relative_error(c->predicted.step_s,
+                                                           c->measured.step_s)) <= tolerance;
     for (size_t i = 0; i < c->peak_memory_count; i++)
-        is_within &= c->peak_memory[i].predicted_bytes == c->peak_memory[i].measured_bytes ||
-                     fabs(compare_relative_error(c->peak_memory[i].predicted_bytes,
-                                                 c->peak_memory[i].measured_bytes)) <= tolerance;
+        is_within &=
+            c->peak_memory[i].predicted_bytes == c->peak_memory[i].measured_bytes ||
+            fabs(comparison_signed_relative_error(c->peak_memory[i].predicted_bytes,
+                                                  c->peak_memory[i].measured_bytes)) <= tolerance;
     for (size_t i = 0; i < c->planned_memory_count; i++)
         is_within &= c->planned_memory[i].predicted_bytes == c->planned_memory[i].measured_bytes;
     return is_within ? VERDICT_WITHIN : VERDICT_BEYOND;

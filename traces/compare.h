@@ -52,7 +52,7 @@ struct compare_exposed {
 };
 
 /* The period of the forward pass, which is a layer. */
-struct compare_period {
+struct compare_layer_period {
     size_t item_count; /* items (struct align_item) of one period; 0: nothing repeats */
     size_t repeat_count;
 };
@@ -64,13 +64,14 @@ struct comparison {
     struct compare_side predicted, measured;
     size_t measured_steps;
     double shortest_step_s, longest_step_s;
-    size_t unpredicted_ranks; /* measured ranks that the prediction lacks; they are not compared */
-    size_t compared_ranks;
+    /* measured ranks that the prediction lacks; they are not compared */
+    size_t unpredicted_rank_count;
+    size_t compared_rank_count;
     /* the share of the time that pairs cover, on the side where it is smaller */
     double matched_time_share;
 
     bool is_profiler_trace;
-    struct compare_period predicted_period, measured_period; /* set only for foreign traces */
+    struct compare_layer_period predicted_period, measured_period; /* set only for foreign traces */
 
     struct compare_memory *peak_memory;
     size_t peak_memory_count, peak_memory_capacity;
@@ -85,21 +86,24 @@ void comparison_release(struct comparison *comparison);
 /* Joins our own traces. If the prediction has a single rank, that represents all ranks, since equal ranks are simulated
  * once. name: the name of the measured trace in messages. It is an error if a trace has no rows, if no measured rank is
  * predicted, or if a measured rank is not below the number of ranks in the prediction's header. */
-enum status compare_own(struct comparison *comparison, const struct trace *predicted,
-                        const struct trace *measured, const char *name, struct diag *diag);
+enum status compare_with_longhaul_trace(struct comparison *comparison,
+                                        const struct trace *predicted, const struct trace *measured,
+                                        const char *name, struct diag *diag);
 
 /* Aligns a recording, a trace from traces/kineto.h, with the predicted rows of its rank, or of the
- * only predicted rank. Arguments are those of compare_own(). It is an error if a trace has no rows,
+ * only predicted rank. Arguments are those of compare_with_longhaul_trace(). It is an error if a trace has no rows,
  * if several ranks were predicted but not the recorded one, or if a step has too many items to
  * align. */
-enum status compare_foreign(struct comparison *comparison, const struct trace *predicted,
-                            const struct trace *measured, const char *name, struct diag *diag);
+enum status compare_with_profiler_trace(struct comparison *comparison,
+                                        const struct trace *predicted, const struct trace *measured,
+                                        const char *name, struct diag *diag);
 
 /* Returns the MHz of the multiprocessors at which a trace's header says that a kind of work ran: "sm_clock_mhz.KIND",
  * else "sm_clock_mhz"; 0: it says neither. */
-double compare_header_clock_mhz(const struct trace *trace, const char *kind);
+double comparison_clock_mhz_of_header(const struct trace *trace, const char *kind);
 
-double compare_relative_error(double predicted, double measured); /* NAN if measured is 0 */
+double comparison_signed_relative_error(double predicted,
+                                        double measured); /* NAN if measured is 0 */
 
 enum compare_criterion { BY_KIND, BY_STREAM, BY_PHASE, BY_RANK, BY_COUNT };
 const char *compare_criterion_name(enum compare_criterion by);
@@ -122,7 +126,7 @@ struct compare_op {
     const struct compare_pair *pair_of_lowest_rank; /* the pair of the lowest rank */
     size_t rank_count;
     double predicted_s, measured_s, absolute_error_s; /* sums over ranks */
-    double error_share; /* this op's share of absolute_error_s over all ops */
+    double share_of_total_error; /* this op's share of absolute_error_s over all ops */
 };
 
 /* Returns the number of ops and puts them into *ops, those with the largest absolute_error_s first; the caller frees
@@ -137,15 +141,15 @@ enum compare_verdict { VERDICT_WITHIN, VERDICT_BEYOND, VERDICT_NONE };
 enum compare_verdict compare_verdict_of(const struct comparison *comparison, double tolerance);
 
 /* Returns the step time that a trace's header states ("step_s"), or `otherwise_s` if it states none. */
-double compare_header_step_s(const struct trace *trace, double otherwise_s);
+double comparison_step_s_of_header(const struct trace *trace, double otherwise_s);
 
 /* comparison_add_pair() appends an all-zero pair and returns it. comparison_finish() is called
  * after the last pair was added: it sets matched_time_share, and compares memory and, for our own
- * traces, exposed times. Only compare_own.c and compare_foreign.c call these two. */
+ * traces, exposed times. Only compare_with_longhaul_trace.c and compare_with_profiler_trace.c call these two. */
 struct compare_pair *comparison_add_pair(struct comparison *comparison);
 void comparison_finish(struct comparison *comparison, const struct trace *predicted,
                        const struct trace *measured);
 /* Returns the median of value[0..count), count > 0; sorts the array. */
-double compare_median(double *value, size_t count);
+double comparison_sort_and_find_median(double *value, size_t count);
 
 #endif

@@ -11,23 +11,23 @@
 
 /* A match in one measured step. Matches of two steps are of the same pair if lane, class, phase, first_row and
  * row_count are equal. */
-struct step_match {
+struct row_match_in_step {
     uint32_t lane, first_row, row_count; /* of the predicted rows */
     uint8_t class, phase;
     uint32_t measured_rows;
     double predicted_s, measured_s;
 };
 
-struct foreign_comparison {
+struct profiler_trace_comparison {
     struct comparison *comparison;
-    struct foreign_predicted_and_recorded sides;
-    struct step_match *matches;
+    struct predicted_trace_and_recording sides;
+    struct row_match_in_step *matches;
     size_t match_count, capacity;
 };
 
 /* ---- matches ---- */
 
-static void add_match(struct foreign_comparison *f, struct step_match match)
+static void add_match(struct profiler_trace_comparison *f, struct row_match_in_step match)
 {
     if (f->match_count == f->capacity) {
         f->capacity = heap_next_capacity(f->capacity, f->match_count + 1);
@@ -36,12 +36,12 @@ static void add_match(struct foreign_comparison *f, struct step_match match)
     f->matches[f->match_count++] = match;
 }
 
-static void match_rows_of_block(struct foreign_comparison *f, uint32_t lane,
+static void match_rows_of_block(struct profiler_trace_comparison *f, uint32_t lane,
                                 const struct align_sequence *p, const struct align_sequence *m,
-                                const struct align_block *block)
+                                const struct align_matched_items *block)
 {
     const struct align_item *first = &p->items[block->a_begin];
-    struct step_match match = {
+    struct row_match_in_step match = {
         .lane = lane, .first_row = first->first_row, .class = first->class, .phase = first->phase};
     for (uint32_t i = block->a_begin; i < block->a_begin + block->a_count; i++) {
         match.row_count += p->items[i].row_count;
@@ -56,46 +56,47 @@ static void match_rows_of_block(struct foreign_comparison *f, uint32_t lane,
 
 /* The rows of one class and phase that lie between two blocks. Arrays have an element for each side: [0] predicted, [1]
  * measured. */
-struct class_rows {
+struct class_rows_between_blocks {
     uint32_t first_row; /* the first predicted row */
     uint32_t row_count[2];
     double seconds[2];
 };
 
 struct rows_between_blocks {
-    struct class_rows by_class[CLASS_COUNT][ALIGN_PHASE_COUNT];
+    struct class_rows_between_blocks by_class[CLASS_COUNT][ALIGN_PHASE_COUNT];
 };
 
 static void add_row_between_blocks(struct rows_between_blocks *gap,
                                    const struct align_row_outside_items *gap_row, int side)
 {
-    struct class_rows *bucket = &gap->by_class[gap_row->class][gap_row->phase];
+    struct class_rows_between_blocks *bucket = &gap->by_class[gap_row->class][gap_row->phase];
     if (side == 0 && bucket->row_count[0] == 0)
         bucket->first_row = gap_row->row_of_trace;
     bucket->row_count[side]++;
     bucket->seconds[side] += gap_row->seconds;
 }
 
-static void match_class_rows(struct foreign_comparison *f, uint32_t lane, int class, int phase,
-                             const struct class_rows *bucket)
+static void match_class_rows(struct profiler_trace_comparison *f, uint32_t lane, int class,
+                             int phase, const struct class_rows_between_blocks *bucket)
 {
     if (bucket->row_count[0] > 0 && bucket->row_count[1] > 0)
-        add_match(f, (struct step_match){lane, bucket->first_row, bucket->row_count[0],
-                                         (uint8_t) class, (uint8_t)phase, bucket->row_count[1],
-                                         bucket->seconds[0], bucket->seconds[1]});
+        add_match(f,
+                  (struct row_match_in_step){lane, bucket->first_row, bucket->row_count[0],
+                                             (uint8_t) class, (uint8_t)phase, bucket->row_count[1],
+                                             bucket->seconds[0], bucket->seconds[1]});
 }
 
 /* Matches the rows between two blocks by class and phase. If rows of a class then remain on both sides, in different
  * phases, they are one more match: for instance a loss whose backward one side calls forward. Rows of CLASS_OTHER,
  * whose class does not follow from their name, are not matched. */
-static void match_rows_between_blocks(struct foreign_comparison *f, uint32_t lane,
+static void match_rows_between_blocks(struct profiler_trace_comparison *f, uint32_t lane,
                                       const struct rows_between_blocks *gap)
 {
     for (int class = 0; class < CLASS_COUNT; class ++) {
-        struct class_rows rest = {0};
+        struct class_rows_between_blocks rest = {0};
         int rest_phase = ALIGN_PHASE_UNKNOWN;
         for (int phase = 0; phase < ALIGN_PHASE_COUNT && class != CLASS_OTHER; phase++) {
-            const struct class_rows *bucket = &gap->by_class[class][phase];
+            const struct class_rows_between_blocks *bucket = &gap->by_class[class][phase];
             match_class_rows(f, lane, class, phase, bucket);
             if (bucket->row_count[0] > 0 && bucket->row_count[1] > 0)
                 continue;
@@ -112,10 +113,10 @@ static void match_rows_between_blocks(struct foreign_comparison *f, uint32_t lan
     }
 }
 
-static void match_rows_of_lane(struct foreign_comparison *f, uint32_t lane,
+static void match_rows_of_lane(struct profiler_trace_comparison *f, uint32_t lane,
                                const struct align_sequence *p, const struct align_sequence *m)
 {
-    struct align_block *block;
+    struct align_matched_items *block;
     size_t count = align_blocks(p, m, &block);
     size_t i = 0, j = 0;
     for (size_t k = 0; k <= count; k++) {
@@ -139,7 +140,7 @@ static void match_rows_of_lane(struct foreign_comparison *f, uint32_t lane,
 
 static int compare_matches(const void *left, const void *right)
 {
-    const struct step_match *a = left, *b = right;
+    const struct row_match_in_step *a = left, *b = right;
     if (a->lane != b->lane)
         return a->lane < b->lane ? -1 : 1;
     if (a->first_row != b->first_row)
@@ -153,7 +154,7 @@ static int compare_matches(const void *left, const void *right)
     return a->measured_s < b->measured_s ? -1 : a->measured_s > b->measured_s;
 }
 
-static bool is_same_match(const struct step_match *a, const struct step_match *b)
+static bool is_same_match(const struct row_match_in_step *a, const struct row_match_in_step *b)
 {
     return a->lane == b->lane && a->first_row == b->first_row && a->row_count == b->row_count &&
            a->class == b->class && a->phase == b->phase;
@@ -161,7 +162,7 @@ static bool is_same_match(const struct step_match *a, const struct step_match *b
 
 /* Makes a pair of the matches that are equal in more than half of the steps, with the median of their measured times.
  * The rows of all other matches count as unmatched. */
-static void add_pairs(struct foreign_comparison *f, uint32_t rank)
+static void add_pairs(struct profiler_trace_comparison *f, uint32_t rank)
 {
     static const char *const phases[ALIGN_PHASE_COUNT] = {"", "forward", "recompute", "backward",
                                                           "optimizer"};
@@ -178,7 +179,7 @@ static void add_pairs(struct foreign_comparison *f, uint32_t rank)
             scratch[end - i] = f->matches[end].measured_s;
         if (2 * (end - i) <= c->measured_steps)
             continue;
-        const struct step_match *match = &f->matches[i + (end - i) / 2];
+        const struct row_match_in_step *match = &f->matches[i + (end - i) / 2];
         struct compare_pair *pair = comparison_add_pair(c);
         *pair = (struct compare_pair){
             .rank = rank,
@@ -190,7 +191,7 @@ static void add_pairs(struct foreign_comparison *f, uint32_t rank)
             .predicted_rows = match->row_count,
             .measured_rows = match->measured_rows,
             .predicted_s = match->predicted_s,
-            .measured_s = compare_median(scratch, end - i),
+            .measured_s = comparison_sort_and_find_median(scratch, end - i),
         };
         predicted_s += match->predicted_s;
         predicted_rows += match->row_count;
@@ -211,9 +212,10 @@ static void add_pairs(struct foreign_comparison *f, uint32_t rank)
 
 /* ---- all steps ---- */
 
-static enum status align_steps(struct foreign_comparison *f, const struct foreign_step_rows *p,
-                               const struct row_with_times *row, size_t count, const char *name,
-                               struct diag *diag)
+static enum status align_recorded_steps(struct profiler_trace_comparison *f,
+                                        const struct step_item_sequences_by_lane *p,
+                                        const struct row_with_times *row, size_t count,
+                                        const char *name, struct diag *diag)
 {
     struct comparison *c = f->comparison;
     double *spans = heap_alloc(count + 1, sizeof *spans);
@@ -221,48 +223,49 @@ static enum status align_steps(struct foreign_comparison *f, const struct foreig
     for (size_t i = 0, end; i < count && status == STATUS_OK; i = end) {
         for (end = i; end < count && row[end].step == row[i].step;)
             end++;
-        struct foreign_step_rows m;
+        struct step_item_sequences_by_lane m;
         foreign_step_init(&f->sides, true, row + i, end - i, &m);
-        status = foreign_check_size(&m, name, diag);
+        status = foreign_check_item_count(&m, name, diag);
         for (uint32_t lane = 0; lane < LANE_COUNT && status == STATUS_OK; lane++)
             match_rows_of_lane(f, lane, &p->lanes[lane], &m.lanes[lane]);
         c->measured_period = m.lanes[LANE_COMPUTE].forward_period;
-        c->measured.rows += m.classified_rows;
+        c->measured.rows += m.classified_row_count;
         c->measured.busy_s += m.busy_s;
         spans[c->measured_steps++] = m.end_s - m.start_s;
         foreign_step_release(&m);
     }
     c->measured.busy_s /= (double)c->measured_steps;
-    c->measured.step_s = compare_median(spans, c->measured_steps);
+    c->measured.step_s = comparison_sort_and_find_median(spans, c->measured_steps);
     c->shortest_step_s = spans[0];
     c->longest_step_s = spans[c->measured_steps - 1];
     free(spans);
     return status;
 }
 
-enum status compare_foreign(struct comparison *c, const struct trace *predicted,
-                            const struct trace *measured, const char *name, struct diag *diag)
+enum status compare_with_profiler_trace(struct comparison *c, const struct trace *predicted,
+                                        const struct trace *measured, const char *name,
+                                        struct diag *diag)
 {
-    struct foreign_comparison f = {.comparison = c};
+    struct profiler_trace_comparison f = {.comparison = c};
     enum status status = foreign_sides_init(&f.sides, predicted, measured, name, diag);
     if (status != STATUS_OK)
         return status;
     size_t p_count, m_count;
     struct row_with_times *p_row =
-        foreign_order_rows(predicted, f.sides.predicted_rank, false, &p_count);
+        foreign_list_rows_by_start(predicted, f.sides.predicted_rank, false, &p_count);
     struct row_with_times *m_row =
-        foreign_order_rows(measured, f.sides.recorded_rank, true, &m_count);
-    struct foreign_step_rows p;
+        foreign_list_rows_by_start(measured, f.sides.recorded_rank, true, &m_count);
+    struct step_item_sequences_by_lane p;
     foreign_step_init(&f.sides, false, p_row, p_count, &p);
     c->is_profiler_trace = true;
-    c->compared_ranks = 1;
-    c->predicted.rows = p.classified_rows;
+    c->compared_rank_count = 1;
+    c->predicted.rows = p.classified_row_count;
     c->predicted.busy_s = p.busy_s;
-    c->predicted.step_s = compare_header_step_s(predicted, p.end_s - p.start_s);
+    c->predicted.step_s = comparison_step_s_of_header(predicted, p.end_s - p.start_s);
     c->predicted_period = p.lanes[LANE_COMPUTE].forward_period;
-    status = foreign_check_size(&p, "the prediction", diag);
+    status = foreign_check_item_count(&p, "the prediction", diag);
     if (status == STATUS_OK)
-        status = align_steps(&f, &p, m_row, m_count, name, diag);
+        status = align_recorded_steps(&f, &p, m_row, m_count, name, diag);
     if (status == STATUS_OK) {
         add_pairs(&f, f.sides.recorded_rank);
         comparison_finish(c, predicted, measured);

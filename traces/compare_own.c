@@ -24,7 +24,7 @@ static int compare_instances(const void *left, const void *right)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-static struct instance *sort_rows(const struct trace *trace)
+static struct instance *list_instances_sorted(const struct trace *trace)
 {
     const struct trace_ops *ops = &trace->ops;
     struct instance *instance = heap_alloc(ops->count + 1, sizeof *instance);
@@ -88,7 +88,7 @@ static void set_step_times(struct comparison *c, struct step_spans *spans)
         c->longest_step_s = fmax(c->longest_step_s, spans->start_s[k]);
     }
     c->measured_steps = spans->step_count;
-    c->measured.step_s = compare_median(spans->start_s, spans->step_count);
+    c->measured.step_s = comparison_sort_and_find_median(spans->start_s, spans->step_count);
 }
 
 /* Returns the median of the seconds of instance[0..count), which are all of one (rank, op). scratch has room for
@@ -98,7 +98,7 @@ static double median_seconds(const struct trace *trace, const struct instance *i
 {
     for (size_t i = 0; i < count; i++)
         scratch[i] = row_seconds(trace, instance[i].row);
-    return compare_median(scratch, count);
+    return comparison_sort_and_find_median(scratch, count);
 }
 
 static size_t length_of_equal_instances(const struct instance *instance, size_t begin, size_t end)
@@ -194,10 +194,10 @@ static void pair_instances_of_rank(struct rank_instance_pairing *join)
         c->measured.busy_s += row_seconds(join->measured, join->measured_instances[k].row);
     c->predicted.rows += join->predicted_count;
     c->measured.rows += join->measured_count;
-    c->compared_ranks++;
+    c->compared_rank_count++;
 }
 
-static size_t end_of_rank(const struct instance *instance, size_t begin, size_t count)
+static size_t end_index_of_rank(const struct instance *instance, size_t begin, size_t count)
 {
     size_t end = begin;
     while (end < count && instance[end].rank == instance[begin].rank)
@@ -209,13 +209,13 @@ static void join_ranks(struct rank_instance_pairing *join, const struct instance
                        const struct instance *m)
 {
     size_t p_count = join->predicted->ops.count, m_count = join->measured->ops.count;
-    bool represents_all = end_of_rank(p, 0, p_count) == p_count;
+    bool represents_all = end_index_of_rank(p, 0, p_count) == p_count;
     for (size_t j = 0, i = 0; j < m_count;) {
-        size_t j_end = end_of_rank(m, j, m_count);
+        size_t j_end = end_index_of_rank(m, j, m_count);
         if (!represents_all)
             while (i < p_count && p[i].rank < m[j].rank)
-                i = end_of_rank(p, i, p_count);
-        size_t i_end = end_of_rank(p, i, p_count);
+                i = end_index_of_rank(p, i, p_count);
+        size_t i_end = end_index_of_rank(p, i, p_count);
         if (represents_all || (i < p_count && p[i].rank == m[j].rank)) {
             join->rank = m[j].rank;
             join->predicted_instances = p + i;
@@ -224,7 +224,7 @@ static void join_ranks(struct rank_instance_pairing *join, const struct instance
             join->measured_count = j_end - j;
             pair_instances_of_rank(join);
         } else {
-            join->comparison->unpredicted_ranks++;
+            join->comparison->unpredicted_rank_count++;
         }
         j = j_end;
     }
@@ -244,21 +244,22 @@ static enum status check_ranks(const struct trace *predicted, const struct insta
 }
 
 /* Divides busy_s and unmatched_s, which are sums over all steps, by the number of steps. */
-static void average_steps(struct compare_side *side, size_t steps)
+static void average_side_times_over_steps(struct compare_side *side, size_t steps)
 {
     side->busy_s /= (double)steps;
     side->unmatched_s /= (double)steps;
 }
 
-enum status compare_own(struct comparison *c, const struct trace *predicted,
-                        const struct trace *measured, const char *name, struct diag *diag)
+enum status compare_with_longhaul_trace(struct comparison *c, const struct trace *predicted,
+                                        const struct trace *measured, const char *name,
+                                        struct diag *diag)
 {
     struct loc at = {.name = name};
     if (predicted->ops.count == 0 || measured->ops.count == 0)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "nothing to compare: the %s trace has no rows",
                           predicted->ops.count == 0 ? "predicted" : "measured");
-    struct instance *p = sort_rows(predicted), *m = sort_rows(measured);
+    struct instance *p = list_instances_sorted(predicted), *m = list_instances_sorted(measured);
     enum status status = check_ranks(predicted, m, measured->ops.count, name, diag);
     if (status != STATUS_OK) {
         free(p);
@@ -274,21 +275,21 @@ enum status compare_own(struct comparison *c, const struct trace *predicted,
                       predicted_spans = find_step_spans(predicted, p);
     set_step_times(c, &spans);
     if (c->measured_steps == 1)
-        c->measured.step_s = compare_header_step_s(measured, c->measured.step_s);
-    c->predicted.step_s =
-        compare_header_step_s(predicted, predicted_spans.end_s[0] - predicted_spans.start_s[0]);
-    average_steps(&c->measured, c->measured_steps);
-    average_steps(&c->predicted, predicted_spans.step_count);
+        c->measured.step_s = comparison_step_s_of_header(measured, c->measured.step_s);
+    c->predicted.step_s = comparison_step_s_of_header(predicted, predicted_spans.end_s[0] -
+                                                                     predicted_spans.start_s[0]);
+    average_side_times_over_steps(&c->measured, c->measured_steps);
+    average_side_times_over_steps(&c->predicted, predicted_spans.step_count);
     release_step_spans(&spans);
     release_step_spans(&predicted_spans);
     free(join.scratch);
     free(p);
     free(m);
-    if (c->compared_ranks == 0)
+    if (c->compared_rank_count == 0)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "none of its %zu ranks is in the prediction; predict with --exact to "
                           "have all",
-                          c->unpredicted_ranks);
+                          c->unpredicted_rank_count);
     comparison_finish(c, predicted, measured);
     return STATUS_OK;
 }

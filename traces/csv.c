@@ -12,7 +12,7 @@ enum column_type { COLUMN_U32, COLUMN_I32, COLUMN_LABEL, COLUMN_TIME, COLUMN_AMO
 enum { COLUMN_LIMIT = 16 };
 
 /* The columns of one of the two tables of a trace, ops or memory, and the functions that access the table. */
-struct csv_columns {
+struct trace_table_description {
     const char *const *names;
     const enum column_type *types;
     /* optional_count: how many of the last columns a file may lack. They have type I32, and are -1 if the file lacks
@@ -39,12 +39,12 @@ static const enum column_type memory_types[] = {TRACE_MEMORY_COLUMNS(COLUMN_TYPE
 #undef COLUMN_TYPE
 #undef COLUMN_INDEX
 
-static size_t count_op_rows(const struct trace *trace)
+static size_t trace_op_row_count(const struct trace *trace)
 {
     return trace->ops.count;
 }
 
-static size_t count_memory_rows(const struct trace *trace)
+static size_t trace_memory_row_count(const struct trace *trace)
 {
     return trace->memory.count;
 }
@@ -65,7 +65,7 @@ static void list_memory_column_arrays(const struct trace *trace, void *column[])
 #undef COLUMN_ARRAY
 }
 
-static const struct csv_columns op_table = {
+static const struct trace_table_description op_table = {
     .names = op_names,
     .types = op_types,
     .column_count = ARRAY_LEN(op_names),
@@ -73,15 +73,15 @@ static const struct csv_columns op_table = {
     .start_column = OP_start_s,
     .end_column = OP_end_s,
     .add = trace_add_op,
-    .count_rows = count_op_rows,
+    .count_rows = trace_op_row_count,
     .arrays = list_op_column_arrays,
 };
-static const struct csv_columns memory_table = {
+static const struct trace_table_description memory_table = {
     .names = memory_names,
     .types = memory_types,
     .column_count = ARRAY_LEN(memory_names),
     .add = trace_add_memory,
-    .count_rows = count_memory_rows,
+    .count_rows = trace_memory_row_count,
     .arrays = list_memory_column_arrays,
 };
 
@@ -109,13 +109,13 @@ static void append_header(const struct trace *trace, struct text *out)
 
 /* The last time that was printed, and its digits. Converting a double takes most of the time of a row, and a row often
  * starts at the time at which the row before it ended; then these digits are printed again. */
-struct printed_number {
+struct last_printed_time {
     double value;
     size_t digit_count; /* 0: no number has been printed yet */
     char digits[32];
 };
 
-static void append_time(struct text *out, struct printed_number *last, double value)
+static void append_time(struct text *out, struct last_printed_time *last, double value)
 {
     if (last->digit_count == 0 || memcmp(&last->value, &value, sizeof value) != 0) {
         size_t from = out->size;
@@ -138,14 +138,14 @@ static struct text *quote_labels(const struct trace *trace)
     return quoted;
 }
 
-static void print_table(const struct trace *trace, const struct csv_columns *table,
+static void print_table(const struct trace *trace, const struct trace_table_description *table,
                         struct text *out)
 {
     void *column[COLUMN_LIMIT];
     assert(table->column_count <= COLUMN_LIMIT);
     table->arrays(trace, column);
     struct text *label = quote_labels(trace);
-    struct printed_number last = {0};
+    struct last_printed_time last = {0};
 
     append_header(trace, out);
     for (size_t c = 0; c < table->column_count; c++) {
@@ -172,7 +172,7 @@ static void print_table(const struct trace *trace, const struct csv_columns *tab
             case COLUMN_TIME:
             case COLUMN_AMOUNT: {
                 double value = ((const double *)column[c])[row];
-                assert(fabs(value) <= TRACE_NUMBER_MAX);
+                assert(fabs(value) <= TRACE_MAGNITUDE_MAX);
                 if (table->types[c] == COLUMN_TIME)
                     append_time(out, &last, value);
                 else
@@ -202,11 +202,11 @@ void trace_print_memory(const struct trace *trace, struct text *out)
 
 struct reader {
     struct trace *trace;
-    const struct csv_columns *table;
+    const struct trace_table_description *table;
     bool has_read_header; /* the line of column names has been read; rows follow */
     size_t column_count;  /* number of columns in the file */
     /* for each column, its label in the row before: it is often the same, and then need not be looked up */
-    uint16_t last_label[COLUMN_LIMIT];
+    uint16_t last_label_by_column[COLUMN_LIMIT];
 };
 
 static enum status read_comment(void *context, struct loc at, const char *text, size_t size,
@@ -261,20 +261,20 @@ static enum status read_label(struct reader *reader, const struct record *record
                               uint16_t *label, struct diag *diag)
 {
     struct trace *trace = reader->trace;
-    const char *last = trace->labels[reader->last_label[c]];
+    const char *last = trace->labels[reader->last_label_by_column[c]];
     if (strcmp(last, record->fields[c]) != 0 &&
         !trace_find_or_add_label(trace, record->fields[c], record->field_sizes[c],
-                                 &reader->last_label[c]))
+                                 &reader->last_label_by_column[c]))
         return records_report_field(record, reader->table->names[c], diag,
                                     "more than %d different texts", TRACE_LABEL_LIMIT);
-    *label = reader->last_label[c];
+    *label = reader->last_label_by_column[c];
     return STATUS_OK;
 }
 
 /* Reads the number in column c of a row: into *whole if the column has whole numbers, else into *real. */
 static enum status read_number(const struct record *record, size_t c,
-                               const struct csv_columns *table, int64_t *whole, double *real,
-                               struct diag *diag)
+                               const struct trace_table_description *table, int64_t *whole,
+                               double *real, struct diag *diag)
 {
     static const struct {
         int64_t low, high;
@@ -293,7 +293,7 @@ static enum status read_number(const struct record *record, size_t c,
                    *whole <= ranges[type].high;
     else
         is_valid = parse_double(field, record->field_sizes[c], real) &&
-                   fabs(*real) <= TRACE_NUMBER_MAX && (type == COLUMN_TIME || *real >= 0);
+                   fabs(*real) <= TRACE_MAGNITUDE_MAX && (type == COLUMN_TIME || *real >= 0);
     if (is_valid)
         return STATUS_OK;
     return records_report_field(record, table->names[c], diag, "expected %s, not '%s'",
@@ -302,7 +302,7 @@ static enum status read_number(const struct record *record, size_t c,
 
 static enum status read_row(struct reader *reader, const struct record *record, struct diag *diag)
 {
-    const struct csv_columns *table = reader->table;
+    const struct trace_table_description *table = reader->table;
     union {
         int64_t whole;
         double real;
@@ -361,12 +361,12 @@ static enum status read_record(void *context, const struct record *record, struc
                                  reader->table->optional_count, diag);
 }
 
-static enum status parse_table(struct trace *trace, const struct csv_columns *table,
+static enum status parse_table(struct trace *trace, const struct trace_table_description *table,
                                const char *name, const char *data, size_t size, struct diag *diag)
 {
     assert(table->column_count <= COLUMN_LIMIT);
-    /* label 0 must be the empty text, since reader.last_label[] begins with it */
-    trace_label_id(trace, "");
+    /* label 0 must be the empty text, since reader.last_label_by_column[] begins with it */
+    trace_intern_label(trace, "");
     struct reader reader = {.trace = trace, .table = table};
     struct record_handler handler = {&reader, read_record, read_comment};
     enum status status = records_parse(name, data, size, &handler, diag);
@@ -397,7 +397,7 @@ enum status trace_parse_memory(struct trace *trace, const char *name, const char
 
 /* ---- files ---- */
 
-static enum status load_table(struct trace *trace, const struct csv_columns *table,
+static enum status load_table(struct trace *trace, const struct trace_table_description *table,
                               const char *path, struct diag *diag)
 {
     struct text text = {0};

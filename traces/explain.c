@@ -47,18 +47,19 @@ static enum explain_part explain_part_of_kernel_class(enum kernel_class class)
     }
 }
 
-/* Adds the rows of a trace of this program. Work on host streams counts as copies. is_unpredicted: [rows] true if the
- * prediction does not have the row; NULL: the trace is the prediction. */
+/* Adds the rows of a trace of this program. Work on host streams counts as copies. is_unpredicted_by_row: [rows] true
+ * if the prediction does not have the row; NULL: the trace is the prediction. */
 static void add_longhaul_rows(struct explain_rows *rows, const struct trace *trace,
-                              const bool *is_unpredicted)
+                              const bool *is_unpredicted_by_row)
 {
     const struct trace_ops *ops = &trace->ops;
     for (size_t i = 0; i < ops->count; i++) {
         enum kernel_class class = kernel_class_of_kind(trace->labels[ops->kind[i]]);
-        if (class == CLASS_NONE)
+        if (class == CLASS_NO_WORK)
             continue;
         enum explain_part part = explain_part_of_kernel_class(class);
-        if (is_unpredicted != NULL && is_unpredicted[i] && part < EXPLAIN_KERNEL_PARTS)
+        if (is_unpredicted_by_row != NULL && is_unpredicted_by_row[i] &&
+            part < EXPLAIN_KERNEL_PARTS)
             part = EXPLAIN_STRAY;
         if (stream_role_of(trace->labels[ops->stream[i]]) == ROLE_HOST)
             part = EXPLAIN_COPIES;
@@ -70,7 +71,7 @@ static void add_longhaul_rows(struct explain_rows *rows, const struct trace *tra
     }
 }
 
-static enum kernel_class kernel_class_by_name(const char *name)
+static enum kernel_class kernel_class_of_class_name(const char *name)
 {
     for (int class = 0; class < CLASS_COUNT; class ++)
         if (strcmp(name, kernel_class_name((enum kernel_class) class)) == 0)
@@ -96,8 +97,8 @@ static int compare_started_rows(const void *left, const void *right)
 
 /* Adds the rows of a recording. Messages that move bytes are numbered within a step in the order of their starts, which
  * is the same on all ranks: equal numbers are the same message. */
-static void add_foreign_rows(struct explain_rows *rows, const struct trace *trace,
-                             const bool *is_unpredicted)
+static void add_profiler_rows(struct explain_rows *rows, const struct trace *trace,
+                              const bool *is_unpredicted_by_row)
 {
     const struct trace_ops *ops = &trace->ops;
     struct trace_row_with_start *order = heap_alloc(ops->count + 1, sizeof *order);
@@ -107,11 +108,11 @@ static void add_foreign_rows(struct explain_rows *rows, const struct trace *trac
     qsort(order, ops->count, sizeof *order, compare_started_rows);
     for (size_t k = 0; k < ops->count; k++) {
         uint32_t i = order[k].row;
-        enum kernel_class class = kernel_class_by_name(trace->labels[ops->region[i]]);
+        enum kernel_class class = kernel_class_of_class_name(trace->labels[ops->region[i]]);
         enum explain_part part = explain_part_of_kernel_class(class);
-        if (class == CLASS_NONE)
+        if (class == CLASS_NO_WORK)
             continue;
-        if (is_unpredicted[i] && part < EXPLAIN_KERNEL_PARTS)
+        if (is_unpredicted_by_row[i] && part < EXPLAIN_KERNEL_PARTS)
             part = EXPLAIN_STRAY;
         if (k > 0 && order[k].step != order[k - 1].step)
             messages = 0;
@@ -137,14 +138,15 @@ static struct explain_rank *find_rank(struct explanation *e, uint32_t rank)
     return NULL;
 }
 
-/* Sets span_s[] to the first start and the last end of row[0..count). */
-static void find_step_span(const struct explain_row *row, size_t count, double span_s[2])
+/* Sets step_start_and_end_s[] to the first start and the last end of row[0..count). */
+static void find_step_span(const struct explain_row *row, size_t count,
+                           double step_start_and_end_s[2])
 {
-    span_s[0] = INFINITY;
-    span_s[1] = -INFINITY;
+    step_start_and_end_s[0] = INFINITY;
+    step_start_and_end_s[1] = -INFINITY;
     for (size_t i = 0; i < count; i++) {
-        span_s[0] = fmin(span_s[0], row[i].start_s);
-        span_s[1] = fmax(span_s[1], row[i].end_s);
+        step_start_and_end_s[0] = fmin(step_start_and_end_s[0], row[i].start_s);
+        step_start_and_end_s[1] = fmax(step_start_and_end_s[1], row[i].end_s);
     }
 }
 
@@ -152,13 +154,13 @@ static void find_step_span(const struct explain_row *row, size_t count, double s
  * rank in e->times_of_ranks, and returns the number of steps. represents_all: the rows are of one predicted rank, and
  * count for every rank. Our own traces have one clock, so each rank's step lasts from the first row of all ranks to the
  * last; in recordings (foreign) it lasts from the first row of the rank to its last. */
-static size_t add_parts_of_steps(struct explanation *e, const struct explain_rows *rows,
-                                 bool foreign, bool is_measured, bool represents_all)
+static size_t add_step_seconds_by_part(struct explanation *e, const struct explain_rows *rows,
+                                       bool foreign, bool is_measured, bool represents_all)
 {
-    double span_s[2];
+    double step_start_and_end_s[2];
     size_t steps = 0;
     if (!foreign)
-        find_step_span(rows->rows, rows->row_count, span_s);
+        find_step_span(rows->rows, rows->row_count, step_start_and_end_s);
     for (size_t i = 0, end; i < rows->row_count; i = end) {
         const struct explain_row *row = rows->rows + i;
         for (end = i; end < rows->row_count && rows->rows[end].rank == row->rank &&
@@ -166,8 +168,9 @@ static size_t add_parts_of_steps(struct explanation *e, const struct explain_row
             end++;
         double part_s[EXPLAIN_PART_COUNT] = {0};
         if (foreign)
-            find_step_span(row, end - i, span_s);
-        explain_tile_split_time_by_part(row, end - i, span_s[0], span_s[1], part_s);
+            find_step_span(row, end - i, step_start_and_end_s);
+        explain_tile_split_time_by_part(row, end - i, step_start_and_end_s[0],
+                                        step_start_and_end_s[1], part_s);
         steps += i == 0 || rows->rows[i - 1].step != row->step;
         for (size_t r = 0; r < e->rank_count; r++)
             if (represents_all || e->times_of_ranks[r].rank == row->rank)
@@ -190,20 +193,20 @@ static void list_ranks(struct explanation *e, const struct explain_rows *rows)
 
 /* ---- causes ---- */
 
-static double excess_over_predicted_part_s(const struct explain_rank *rank, int part)
+static double measured_minus_predicted_part_s(const struct explain_rank *rank, int part)
 {
     return rank->measured_s[part] - rank->predicted_s[part];
 }
 
-/* Returns by how many seconds a part takes longer than predicted: the median over all ranks but e->slowest_rank. If
- * there is only that rank, it is its own excess. */
+/* Returns by how many seconds a part takes longer than predicted: the median over all ranks but
+ * e->least_waiting_rank_index. If there is only that rank, it is its own excess. */
 static double median_excess_of_others_s(const struct explanation *e, int part)
 {
     double *value = heap_alloc(e->rank_count + 1, sizeof *value);
     size_t count = 0;
     for (size_t i = 0; i < e->rank_count; i++)
-        if (e->rank_count == 1 || i != e->slowest_rank)
-            value[count++] = excess_over_predicted_part_s(&e->times_of_ranks[i], part);
+        if (e->rank_count == 1 || i != e->least_waiting_rank_index)
+            value[count++] = measured_minus_predicted_part_s(&e->times_of_ranks[i], part);
     qsort(value, count, sizeof *value, ascending_double);
     double middle = (value[(count - 1) / 2] + value[count / 2]) / 2;
     free(value);
@@ -223,17 +226,17 @@ static double percent(double part, double whole)
     return whole > 0 ? 100 * part / whole : 0;
 }
 
-/* Returns by how many seconds ranks wait longer than predicted: the median over all ranks but e->slowest_rank; 0 if
- * there is only that rank. */
+/* Returns by how many seconds ranks wait longer than predicted: the median over all ranks but
+ * e->least_waiting_rank_index; 0 if there is only that rank. */
 static double median_extra_wait_s(const struct explanation *e)
 {
     return e->rank_count > 1 ? median_excess_of_others_s(e, EXPLAIN_WAITS) : 0;
 }
 
-static void add_causes_of_longhaul_kernels(struct explanation *e, const double *own,
-                                           const double *common)
+static void add_cause_of_late_or_early_rank(struct explanation *e, const double *own,
+                                            const double *common)
 {
-    const struct explain_rank *slowest = &e->times_of_ranks[e->slowest_rank];
+    const struct explain_rank *slowest = &e->times_of_ranks[e->least_waiting_rank_index];
     double seconds = 0, base_s = 0;
     for (int part = 0; part < EXPLAIN_STRAY; part++) {
         seconds += own[part];
@@ -272,9 +275,9 @@ static bool is_clock_slowdown(const struct explain_rank *slowest, const double *
     return parts > 1 && mean > SLOWER_LEAST && most - least < ALIKE * mean;
 }
 
-static void add_common_kernels(struct explanation *e, const double *common)
+static void add_cause_of_slowdown_on_all_ranks(struct explanation *e, const double *common)
 {
-    const struct explain_rank *slowest = &e->times_of_ranks[e->slowest_rank];
+    const struct explain_rank *slowest = &e->times_of_ranks[e->least_waiting_rank_index];
     if (is_clock_slowdown(slowest, common)) {
         double seconds = 0, base_s = 0;
         for (int part = 0; part < EXPLAIN_STRAY; part++) {
@@ -318,7 +321,7 @@ static void add_cause_without_kernel(struct explanation *e, int part, double sec
         [EXPLAIN_WAITS] = "waits for other ranks, also on the rank that waits least",
         [EXPLAIN_IDLE] = "nothing runs: launches, the host, gaps between kernels",
     };
-    const struct explain_rank *slowest = &e->times_of_ranks[e->slowest_rank];
+    const struct explain_rank *slowest = &e->times_of_ranks[e->least_waiting_rank_index];
     struct text text = {0};
     if (rank >= 0)
         text_printf(&text, "rank %lld, and not the others: ", (long long)rank);
@@ -343,25 +346,25 @@ static void find_causes(struct explanation *e)
     double own[EXPLAIN_PART_COUNT], common[EXPLAIN_PART_COUNT];
     for (size_t i = 0; i < e->rank_count; i++)
         if (e->times_of_ranks[i].measured_s[EXPLAIN_WAITS] <
-            e->times_of_ranks[e->slowest_rank].measured_s[EXPLAIN_WAITS])
-            e->slowest_rank = i;
-    const struct explain_rank *slowest = &e->times_of_ranks[e->slowest_rank];
+            e->times_of_ranks[e->least_waiting_rank_index].measured_s[EXPLAIN_WAITS])
+            e->least_waiting_rank_index = i;
+    const struct explain_rank *slowest = &e->times_of_ranks[e->least_waiting_rank_index];
     for (int part = 0; part < EXPLAIN_PART_COUNT; part++) {
-        common[part] = part == EXPLAIN_WAITS ? excess_over_predicted_part_s(slowest, part)
+        common[part] = part == EXPLAIN_WAITS ? measured_minus_predicted_part_s(slowest, part)
                                              : median_excess_of_others_s(e, part);
-        own[part] = excess_over_predicted_part_s(slowest, part) - common[part];
+        own[part] = measured_minus_predicted_part_s(slowest, part) - common[part];
         /* For a part in which no kernel of the schedule runs: if the rank's own excess and the common one have
          * different signs, they would be shown as two causes that cancel, so the whole excess counts as common. The
-         * other parts are summed before they become a cause (add_causes_of_longhaul_kernels()). */
+         * other parts are summed before they become a cause (add_cause_of_late_or_early_rank()). */
         if (part >= EXPLAIN_STRAY && own[part] * common[part] < 0) {
-            common[part] = excess_over_predicted_part_s(slowest, part);
+            common[part] = measured_minus_predicted_part_s(slowest, part);
             own[part] = 0;
         }
         e->predicted_s += slowest->predicted_s[part];
         e->measured_s += slowest->measured_s[part];
     }
-    add_causes_of_longhaul_kernels(e, own, common);
-    add_common_kernels(e, common);
+    add_cause_of_late_or_early_rank(e, own, common);
+    add_cause_of_slowdown_on_all_ranks(e, common);
     for (int part = EXPLAIN_STRAY; part < EXPLAIN_PART_COUNT; part++) {
         add_cause_without_kernel(e, part, own[part], slowest->rank);
         add_cause_without_kernel(e, part, common[part], -1);
@@ -376,7 +379,8 @@ static void find_causes(struct explanation *e)
 static bool *mark_unmatched_longhaul_rows(const struct trace *predicted,
                                           const struct trace *measured)
 {
-    bool *is_unpredicted = heap_zalloc(measured->ops.count + 1, sizeof *is_unpredicted);
+    bool *is_unpredicted_by_row =
+        heap_zalloc(measured->ops.count + 1, sizeof *is_unpredicted_by_row);
     uint32_t most = 0;
     for (size_t i = 0; i < predicted->ops.count; i++)
         most = predicted->ops.op[i] > most ? predicted->ops.op[i] : most;
@@ -385,11 +389,11 @@ static bool *mark_unmatched_longhaul_rows(const struct trace *predicted,
         kind[predicted->ops.op[i]] = predicted->labels[predicted->ops.kind[i]];
     for (size_t i = 0; i < measured->ops.count; i++) {
         uint32_t op = measured->ops.op[i];
-        is_unpredicted[i] = op > most || kind[op] == NULL ||
-                            strcmp(kind[op], measured->labels[measured->ops.kind[i]]) != 0;
+        is_unpredicted_by_row[i] = op > most || kind[op] == NULL ||
+                                   strcmp(kind[op], measured->labels[measured->ops.kind[i]]) != 0;
     }
     free((void *)kind);
-    return is_unpredicted;
+    return is_unpredicted_by_row;
 }
 
 static enum status add_measured_rows(struct explain_rows *rows, const struct trace *predicted,
@@ -403,11 +407,11 @@ static enum status add_measured_rows(struct explain_rows *rows, const struct tra
     if (foreign) {
         status = row_matches_find(&matches, predicted, measured, name, diag);
         if (status == STATUS_OK)
-            add_foreign_rows(rows, measured, matches.is_stray);
+            add_profiler_rows(rows, measured, matches.is_stray_by_row);
     } else {
-        bool *is_unpredicted = mark_unmatched_longhaul_rows(predicted, measured);
-        add_longhaul_rows(rows, measured, is_unpredicted);
-        free(is_unpredicted);
+        bool *is_unpredicted_by_row = mark_unmatched_longhaul_rows(predicted, measured);
+        add_longhaul_rows(rows, measured, is_unpredicted_by_row);
+        free(is_unpredicted_by_row);
     }
     row_matches_release(&matches);
     return status;
@@ -447,8 +451,8 @@ static enum status find_matched_time_share(struct explanation *e, const struct t
     e->matched_time_share = 1;
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         struct comparison c = {0};
-        status = foreign ? compare_foreign(&c, predicted, measured[i], names[i], diag)
-                         : compare_own(&c, predicted, measured[i], names[i], diag);
+        status = foreign ? compare_with_profiler_trace(&c, predicted, measured[i], names[i], diag)
+                         : compare_with_longhaul_trace(&c, predicted, measured[i], names[i], diag);
         if (status == STATUS_OK)
             e->matched_time_share = fmin(e->matched_time_share, c.matched_time_share);
         comparison_release(&c);
@@ -469,11 +473,11 @@ enum status explain_measured_traces(struct explanation *e, const struct trace *p
         status = add_measured_rows(&m, predicted, measured[i], names[i], foreign, diag);
     if (status == STATUS_OK) {
         add_longhaul_rows(&p, predicted, NULL);
-        explain_order_rows(&p, false);
-        explain_order_rows(&m, foreign && count > 1);
+        explain_align_and_sort_rows(&p, false);
+        explain_align_and_sort_rows(&m, foreign && count > 1);
         list_ranks(e, &m);
-        e->measured_steps = add_parts_of_steps(e, &m, foreign, true, false);
-        add_parts_of_steps(e, &p, false, false, has_single_rank(predicted));
+        e->measured_steps = add_step_seconds_by_part(e, &m, foreign, true, false);
+        add_step_seconds_by_part(e, &p, false, false, has_single_rank(predicted));
         for (size_t i = 0; i < e->rank_count; i++)
             for (int part = 0; part < EXPLAIN_PART_COUNT; part++)
                 e->times_of_ranks[i].measured_s[part] /= (double)e->measured_steps;

@@ -14,7 +14,7 @@ void explain_add_row(struct explain_rows *rows, const struct explain_row *row)
         rows->rows = heap_realloc(rows->rows, rows->capacity, sizeof *rows->rows);
     }
     rows->rows[rows->row_count] = *row;
-    rows->rows[rows->row_count++].move_start_s = row->start_s;
+    rows->rows[rows->row_count++].message_move_start_s = row->start_s;
 }
 
 void explain_rows_release(struct explain_rows *rows)
@@ -46,7 +46,7 @@ static int compare_messages(const void *left, const void *right)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static struct explain_row **list_messages(struct explain_rows *rows, size_t *count)
+static struct explain_row **list_message_rows(struct explain_rows *rows, size_t *count)
 {
     struct explain_row **list = heap_alloc(rows->row_count + 1, sizeof(struct explain_row *));
     *count = 0;
@@ -102,29 +102,30 @@ static void align_clocks_of_ranks(struct explain_rows *rows, struct explain_row 
     }
 }
 
-/* Sets move_start_s of each row of a message: the time at which the last rank of the message arrives. A rank that
- * arrives after the row has ended does not count, since the row did not wait for it. */
-static void set_move_starts(struct explain_row *const *list, size_t count)
+/* Sets message_move_start_s of each row of a message: the time at which the last rank of the message arrives. A rank
+ * that arrives after the row has ended does not count, since the row did not wait for it. */
+static void set_message_move_starts(struct explain_row *const *list, size_t count)
 {
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && same_message(list[i], list[end]);)
             end++;
         for (size_t k = i; k < end; k++) {
-            list[k]->move_start_s = list[k]->start_s;
+            list[k]->message_move_start_s = list[k]->start_s;
             for (size_t other = i; other < end; other++)
                 if (list[other]->start_s < list[k]->end_s)
-                    list[k]->move_start_s = fmax(list[k]->move_start_s, list[other]->start_s);
+                    list[k]->message_move_start_s =
+                        fmax(list[k]->message_move_start_s, list[other]->start_s);
         }
     }
 }
 
-void explain_order_rows(struct explain_rows *rows, bool together)
+void explain_align_and_sort_rows(struct explain_rows *rows, bool together)
 {
     size_t count;
-    struct explain_row **list = list_messages(rows, &count);
+    struct explain_row **list = list_message_rows(rows, &count);
     if (together)
         align_clocks_of_ranks(rows, list, count);
-    set_move_starts(list, count);
+    set_message_move_starts(list, count);
     free((void *)list);
     if (rows->row_count > 0)
         qsort(rows->rows, rows->row_count, sizeof *rows->rows, compare_rows);
@@ -133,30 +134,32 @@ void explain_order_rows(struct explain_rows *rows, bool together)
 /* ---- the tiles ---- */
 
 /* The start (direction +1) or the end (-1) of a row. */
-struct row_edge {
+struct row_start_or_end {
     double time_s;
     int8_t direction;
     uint8_t part;
 };
 
-static int compare_edges(const void *left, const void *right)
+static int compare_row_starts_and_ends(const void *left, const void *right)
 {
-    const struct row_edge *a = left, *b = right;
+    const struct row_start_or_end *a = left, *b = right;
     return a->time_s < b->time_s ? -1 : a->time_s > b->time_s;
 }
 
-static size_t add_edges(struct row_edge *row_edge, double from_s, double to_s, uint8_t part)
+static size_t add_row_start_and_end(struct row_start_or_end *row_start_or_end, double from_s,
+                                    double to_s, uint8_t part)
 {
     if (!(to_s > from_s))
         return 0;
-    row_edge[0] = (struct row_edge){from_s, 1, part};
-    row_edge[1] = (struct row_edge){to_s, -1, part};
+    row_start_or_end[0] = (struct row_start_or_end){from_s, 1, part};
+    row_start_or_end[1] = (struct row_start_or_end){to_s, -1, part};
     return 2;
 }
 
 /* Adds the seconds of an interval to part_s[]. active[part]: the number of rows of a part that run in it. If kernels
  * run, each gets an equal share; else messages get all of it; else copies; else waits; else idle time. */
-static void add_interval(const int64_t *active, double seconds, double part_s[EXPLAIN_PART_COUNT])
+static void add_interval_to_part_seconds(const int64_t *active, double seconds,
+                                         double part_s[EXPLAIN_PART_COUNT])
 {
     static const enum explain_part order[] = {EXPLAIN_MESSAGES, EXPLAIN_COPIES, EXPLAIN_WAITS};
     int64_t kernels = 0;
@@ -177,26 +180,29 @@ static void add_interval(const int64_t *active, double seconds, double part_s[EX
 void explain_tile_split_time_by_part(const struct explain_row *row, size_t count, double begin_s,
                                      double end_s, double part_s[EXPLAIN_PART_COUNT])
 {
-    struct row_edge *row_edge = heap_alloc(4 * count + 1, sizeof *row_edge);
+    struct row_start_or_end *row_start_or_end = heap_alloc(4 * count + 1, sizeof *row_start_or_end);
     int64_t active[EXPLAIN_PART_COUNT] = {0};
     size_t edges = 0;
     double at_s = begin_s;
     for (size_t i = 0; i < count; i++) {
-        double moves_s = row[i].part == EXPLAIN_MESSAGES ? row[i].move_start_s : row[i].start_s;
-        edges += add_edges(row_edge + edges, row[i].start_s, moves_s, EXPLAIN_WAITS);
-        edges += add_edges(row_edge + edges, moves_s, row[i].end_s, row[i].part);
+        double moves_s =
+            row[i].part == EXPLAIN_MESSAGES ? row[i].message_move_start_s : row[i].start_s;
+        edges +=
+            add_row_start_and_end(row_start_or_end + edges, row[i].start_s, moves_s, EXPLAIN_WAITS);
+        edges +=
+            add_row_start_and_end(row_start_or_end + edges, moves_s, row[i].end_s, row[i].part);
     }
     if (edges > 0)
-        qsort(row_edge, edges, sizeof *row_edge, compare_edges);
+        qsort(row_start_or_end, edges, sizeof *row_start_or_end, compare_row_starts_and_ends);
     for (size_t i = 0; i < edges; i++) {
-        double to_s = fmin(row_edge[i].time_s, end_s);
+        double to_s = fmin(row_start_or_end[i].time_s, end_s);
         if (to_s > at_s) {
-            add_interval(active, to_s - at_s, part_s);
+            add_interval_to_part_seconds(active, to_s - at_s, part_s);
             at_s = to_s;
         }
-        active[row_edge[i].part] += row_edge[i].direction;
+        active[row_start_or_end[i].part] += row_start_or_end[i].direction;
     }
     if (end_s > at_s) /* the rank has ended, and waits for other ranks that have not */
         part_s[EXPLAIN_WAITS] += end_s - at_s;
-    free(row_edge);
+    free(row_start_or_end);
 }

@@ -17,7 +17,7 @@ struct explain_row {
     uint32_t message_number;
     uint8_t part; /* enum explain_part */
     double start_s, end_s;
-    double move_start_s; /* for a message: the time at which its last rank arrives */
+    double message_move_start_s; /* for a message: the time at which its last rank arrives */
 };
 
 struct explain_rows {
@@ -26,10 +26,10 @@ struct explain_rows {
 };
 
 void explain_add_row(struct explain_rows *rows, const struct explain_row *row);
-/* Orders the rows and sets their move_start_s. together: the rows are recordings of several ranks, each with a clock of
- * its own. Their times are shifted first so that messages end at the same time on all ranks, in the median over
- * messages. */
-void explain_order_rows(struct explain_rows *rows, bool together);
+/* Orders the rows and sets their message_move_start_s. together: the rows are recordings of several ranks, each with a
+ * clock of its own. Their times are shifted first so that messages end at the same time on all ranks, in the median
+ * over messages. */
+void explain_align_and_sort_rows(struct explain_rows *rows, bool together);
 void explain_rows_release(struct explain_rows *rows);
 
 /* Splits the time from begin_s to end_s into parts, and adds the seconds of each to part_s[]. row[0..count): all rows

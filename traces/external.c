@@ -18,7 +18,7 @@
     X("predicted_reserved_bytes", append_bytes(out, r->reserved_bytes))                            \
     X("memory_kind", text_puts(out, kind))                                                         \
     X("memory_error", append_number(out, r->memory_error))                                         \
-    X("status", measurement_append_status(out, r->outcome, r->prediction_error))
+    X("status", measurement_append_status(out, r->outcome, r->prediction_failure_text))
 
 static const char *const column_names[] = {
 #define COLUMN(symbol, name, kind, about) name,
@@ -47,10 +47,10 @@ static const struct {
     const char *name;
     double scale; /* factor from the file's unit to SI units */
     enum external_memory_kind kind;
-} metrics[EXTERNAL_METRIC_COUNT] = {[EXTERNAL_NO_METRIC] = {"", 0, MEMORY_KIND_NONE},
+} metrics[EXTERNAL_METRIC_COUNT] = {[EXTERNAL_NO_SECOND_METRIC] = {"", 0, MEMORY_KIND_NONE},
 #define METRIC(symbol, name, kind, scale)                                                          \
     [EXTERNAL_METRIC_##symbol] = {name, scale, MEMORY_KIND_##kind},
-                                    EXTERNAL_METRICS(METRIC)
+                                    EXTERNAL_SECOND_METRICS(METRIC)
 #undef METRIC
 };
 
@@ -71,7 +71,7 @@ const char *external_column_name(enum external_column column)
     return column_names[column];
 }
 
-enum external_memory_kind external_memory_kind(enum external_metric metric)
+enum external_memory_kind external_metric_memory_kind(enum external_second_metric metric)
 {
     return metrics[metric].kind;
 }
@@ -98,7 +98,8 @@ bool external_is_in_set(const struct external_run *run, const char *set)
     return strcmp(run->cells[EXTERNAL_SET], set) == 0;
 }
 
-const char *external_group_value(const struct external_run *run, const char *key, size_t *size)
+const char *external_value_of_group_key(const struct external_run *run, const char *key,
+                                        size_t *size)
 {
     size_t length = strlen(key);
     for (const char *at = run->cells[EXTERNAL_GROUP]; *at != '\0';) {
@@ -116,8 +117,8 @@ bool external_are_in_same_group(const struct external_run *a, const struct exter
                                 const char *key)
 {
     size_t one = 0, other = 0;
-    const char *of_a = external_group_value(a, key, &one),
-               *of_b = external_group_value(b, key, &other);
+    const char *of_a = external_value_of_group_key(a, key, &one),
+               *of_b = external_value_of_group_key(b, key, &other);
     return of_a != NULL && of_b != NULL && one == other && memcmp(of_a, of_b, one) == 0;
 }
 
@@ -170,8 +171,8 @@ static enum status read_second_published_value(const struct record *record,
         read_word_index(record, EXTERNAL_SECOND_METRIC, names, EXTERNAL_METRIC_COUNT, &index, diag);
     if (status != STATUS_OK)
         return status;
-    row->second_metric = (enum external_metric)index;
-    if (row->second_metric == EXTERNAL_NO_METRIC)
+    row->second_metric = (enum external_second_metric)index;
+    if (row->second_metric == EXTERNAL_NO_SECOND_METRIC)
         return record->field_sizes[EXTERNAL_SECOND_VALUE] == 0
                    ? STATUS_OK
                    : records_report_expected(record, &columns, EXTERNAL_SECOND_VALUE,
@@ -190,7 +191,7 @@ static enum status read_published_value(const struct record *record, struct exte
     if (!measurement_find_metric(record->fields[EXTERNAL_METRIC], &row->metric))
         return records_report_expected(record, &columns, EXTERNAL_METRIC, "a metric", diag);
     const struct measurement_metric_info *info = &measurement_metrics[row->metric];
-    const char *word = measurement_word_for_value(row->metric);
+    const char *word = measurement_word_instead_of_number(row->metric);
     const bool is_word = word != NULL && strcmp(field, word) == 0;
     row->is_number = parse_double(field, size, &row->value) && isfinite(row->value);
     if (!row->is_number)
@@ -210,7 +211,8 @@ static enum status read_published_value(const struct record *record, struct exte
         return records_report_expected(record, &columns, EXTERNAL_VALUE, expected, diag);
     struct text right = {0};
     enum status status = STATUS_OK;
-    if (!measurement_find_unit(row->metric, record->fields[EXTERNAL_UNIT], &row->si_factor, &right))
+    if (!measurement_find_scale_of_unit(row->metric, record->fields[EXTERNAL_UNIT], &row->si_factor,
+                                        &right))
         status = records_report_field(record, column_names[EXTERNAL_UNIT], diag,
                                       "'%s' has the unit %s, not '%.100s'", info->name, right.data,
                                       record->fields[EXTERNAL_UNIT]);
@@ -219,8 +221,8 @@ static enum status read_published_value(const struct record *record, struct exte
 }
 
 /* Reads the counts of a row. A training step must have GPUs, length and batches; degrees may always be absent. */
-static enum status read_counts(const struct record *record, struct external_run *row, bool is_step,
-                               struct diag *diag)
+static enum status read_sizes_and_degrees(const struct record *record, struct external_run *row,
+                                          bool is_step, struct diag *diag)
 {
     static const enum external_column degrees[] = {EXTERNAL_TP, EXTERNAL_CP, EXTERNAL_PP,
                                                    EXTERNAL_VPP, EXTERNAL_DP};
@@ -264,8 +266,8 @@ static enum status check_step(const struct record *record, const struct external
 
 /* Fails unless the columns `counts` and `against` fit the metric. `counts` may be "least" only for max_seq_len.
  * `against` must be filled for speedup, and must be empty for all other metrics. */
-static enum status check_metric(const struct record *record, const struct external_run *row,
-                                struct diag *diag)
+static enum status check_columns_fit_metric(const struct record *record,
+                                            const struct external_run *row, struct diag *diag)
 {
     const bool is_speedup = row->metric == METRIC_SPEEDUP;
     if (row->is_lower_bound && row->metric != METRIC_MAX_SEQ_LEN)
@@ -290,7 +292,7 @@ static enum status read_row(void *context, const struct record *record, struct d
     if (record->field_sizes[EXTERNAL_STEP_S] > 0)
         status = read_number(record, EXTERNAL_STEP_S, &row.step_s, diag);
     if (status == STATUS_OK)
-        status = read_counts(record, &row, row.step_s > 0, diag);
+        status = read_sizes_and_degrees(record, &row, row.step_s > 0, diag);
     if (status == STATUS_OK)
         status = read_published_value(record, &row, diag);
     if (status == STATUS_OK && row.step_s > 0)
@@ -300,7 +302,7 @@ static enum status read_row(void *context, const struct record *record, struct d
     row.is_lower_bound = strcmp(counts, least) == 0;
     row.is_counted = counts[0] == '\0' || strcmp(counts, yes) == 0 || row.is_lower_bound;
     if (status == STATUS_OK)
-        status = check_metric(record, &row, diag);
+        status = check_columns_fit_metric(record, &row, diag);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < EXTERNAL_COLUMN_COUNT; i++)
@@ -424,7 +426,7 @@ void external_print(const struct external_runs *runs, const struct external_resu
     for (size_t row = 0; row < runs->row_count; row++) {
         const struct external_result *r = &result[row];
         const char *kind =
-            external_memory_kind_name(external_memory_kind(runs->rows[row].second_metric));
+            external_memory_kind_name(external_metric_memory_kind(runs->rows[row].second_metric));
         records_append_fields(out, runs->rows[row].cells, EXTERNAL_COLUMN_COUNT);
 #define PUT(name, put)                                                                             \
     text_putc(out, ',');                                                                           \

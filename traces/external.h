@@ -22,7 +22,7 @@
  *   metric, value, unit   the figure (MEASUREMENT_METRICS); of a training step what was printed
  *   how                   "printed", "read off" a picture, "own" measurement, or another word; may be empty
  *   measured_step_s *     seconds of one step, which follow from the figure
- *   second_metric, second_value       what else was printed (EXTERNAL_METRICS); both or neither
+ *   second_metric, second_value       what else was printed (EXTERNAL_SECOND_METRICS); both or neither
  *   group                 what a row is compared with: "split=3;window=1" are rows that differ in the split only, and
  *                         in the window only; "lengths=NAME" are layouts among which a longest length is searched
  *   against               of a speed-up: options of the run by which it divides
@@ -96,7 +96,7 @@ enum external_column {
 
 /* METRIC(symbol, name, kind, scale): the metrics of the column `second_metric`. value * scale is in bytes, in flop/s
  * or a fraction. kind: a value of enum external_memory_kind without its prefix; NONE: the metric is no memory. */
-#define EXTERNAL_METRICS(METRIC)                                                                   \
+#define EXTERNAL_SECOND_METRICS(METRIC)                                                            \
     METRIC(MFU, "mfu", NONE, 0.01)       /* percent by the source's own count */                   \
     METRIC(TFLOPS, "tflops", NONE, 1e12) /* flop/s of a GPU by the source's own count */           \
     METRIC(ALLOCATED, "memory_allocated_gib", ALLOCATED, 1073741824.0)                             \
@@ -104,10 +104,10 @@ enum external_column {
     METRIC(UNSTATED_GB, "memory_gb", UNNAMED, 1e9)                                                 \
     METRIC(UNSTATED_GIB, "memory_unstated_gib", UNNAMED, 1073741824.0)
 
-enum external_metric {
-    EXTERNAL_NO_METRIC,
+enum external_second_metric {
+    EXTERNAL_NO_SECOND_METRIC,
 #define METRIC(symbol, name, kind, scale) EXTERNAL_METRIC_##symbol,
-    EXTERNAL_METRICS(METRIC)
+    EXTERNAL_SECOND_METRICS(METRIC)
 #undef METRIC
         EXTERNAL_METRIC_COUNT
 };
@@ -135,7 +135,7 @@ struct external_run {
     double step_s;       /* the time of a training step; 0: the row is a figure */
     bool is_counted;     /* the row counts in means and intervals */
     bool is_lower_bound; /* a longest length is only a lower bound */
-    enum external_metric second_metric;
+    enum external_second_metric second_metric;
     double second_value; /* the second figure, in bytes, flop/s or as a fraction; 0: none */
 };
 
@@ -151,7 +151,7 @@ void external_release(struct external_runs *runs);
 const char *external_column_name(enum external_column column);
 
 /* Returns which memory a second metric measures; MEMORY_KIND_NONE: none. */
-enum external_memory_kind external_memory_kind(enum external_metric metric);
+enum external_memory_kind external_metric_memory_kind(enum external_second_metric metric);
 /* Returns the word for a kind in output: "allocated", "reserved", "unnamed"; "" for MEMORY_KIND_NONE. */
 const char *external_memory_kind_name(enum external_memory_kind kind);
 
@@ -166,7 +166,8 @@ bool external_is_in_set(const struct external_run *run, const char *set);
 
 /* Returns the value of `key` in a row's column `group` ("3" for "split" in "split=3;window=1") and sets *size to its
  * size; the value does not end in NUL. Returns NULL if the column has no such key. */
-const char *external_group_value(const struct external_run *run, const char *key, size_t *size);
+const char *external_value_of_group_key(const struct external_run *run, const char *key,
+                                        size_t *size);
 
 /* True if both rows have the key in their column `group`, with the same value. */
 bool external_are_in_same_group(const struct external_run *a, const struct external_run *b,
@@ -200,7 +201,7 @@ struct external_result {
     double predicted_memory_bytes;
     double memory_error; /* predicted / measured - 1 of the memory figure that is compared */
     /* why the prediction failed, for the status "error: ..."; NULL: it did not */
-    const char *prediction_error;
+    const char *prediction_failure_text;
 };
 
 /* Returns a result of OUTCOME_ERROR in which every number is NAN. */

@@ -15,8 +15,8 @@ static int compare_timed_rows(const void *left, const void *right)
     return a->row < b->row ? -1 : a->row > b->row;
 }
 
-struct row_with_times *foreign_order_rows(const struct trace *trace, uint32_t rank, bool by_step,
-                                          size_t *count)
+struct row_with_times *foreign_list_rows_by_start(const struct trace *trace, uint32_t rank,
+                                                  bool by_step, size_t *count)
 {
     const struct trace_ops *ops = &trace->ops;
     struct row_with_times *row = heap_alloc(ops->count + 1, sizeof *row);
@@ -37,7 +37,7 @@ static enum align_lane align_lane_of_kernel_class(enum kernel_class class)
                                         : LANE_COMPUTE;
 }
 
-enum kernel_class foreign_class_of_row(const struct foreign_predicted_and_recorded *f,
+enum kernel_class foreign_class_of_row(const struct predicted_trace_and_recording *f,
                                        bool is_measured, uint32_t row)
 {
     /* A recorded row has its class as its region (traces/kineto.h); the class of a predicted one follows from its
@@ -47,20 +47,20 @@ enum kernel_class foreign_class_of_row(const struct foreign_predicted_and_record
     return class == CLASS_NORM && f->counts_norms_as_elementwise ? CLASS_ELEMENTWISE : class;
 }
 
-void foreign_step_init(const struct foreign_predicted_and_recorded *f, bool is_measured,
+void foreign_step_init(const struct predicted_trace_and_recording *f, bool is_measured,
                        const struct row_with_times *row, size_t count,
-                       struct foreign_step_rows *step)
+                       struct step_item_sequences_by_lane *step)
 {
     const struct trace *trace = is_measured ? f->measured : f->predicted;
-    *step = (struct foreign_step_rows){.start_s = INFINITY, .end_s = -INFINITY};
+    *step = (struct step_item_sequences_by_lane){.start_s = INFINITY, .end_s = -INFINITY};
     for (size_t i = 0; i < count; i++) {
         enum kernel_class class = foreign_class_of_row(f, is_measured, row[i].row);
         double end_s = trace->ops.end_s[row[i].row];
         step->start_s = fmin(step->start_s, row[i].start_s);
         step->end_s = fmax(step->end_s, end_s);
-        if (class == CLASS_NONE)
+        if (class == CLASS_NO_WORK)
             continue;
-        step->classified_rows++;
+        step->classified_row_count++;
         step->busy_s += end_s - row[i].start_s;
         align_add_row(&step->lanes[align_lane_of_kernel_class(class)], trace, row[i].row, class);
     }
@@ -68,7 +68,7 @@ void foreign_step_init(const struct foreign_predicted_and_recorded *f, bool is_m
         align_find_periods(&step->lanes[lane]);
 }
 
-void foreign_step_release(struct foreign_step_rows *step)
+void foreign_step_release(struct step_item_sequences_by_lane *step)
 {
     for (int lane = 0; lane < LANE_COUNT; lane++)
         align_release(&step->lanes[lane]);
@@ -83,7 +83,7 @@ static bool trace_has_class(const struct trace *trace, const uint16_t *label,
     return false;
 }
 
-static void classify_rows(struct foreign_predicted_and_recorded *f)
+static void classify_rows(struct predicted_trace_and_recording *f)
 {
     f->predicted_class = heap_alloc(f->predicted->label_count + 1, sizeof *f->predicted_class);
     f->measured_class = heap_alloc(f->measured->label_count + 1, sizeof *f->measured_class);
@@ -101,8 +101,8 @@ static void classify_rows(struct foreign_predicted_and_recorded *f)
         !trace_has_class(f->measured, f->measured->ops.region, f->measured_class, CLASS_NORM);
 }
 
-enum status foreign_check_size(const struct foreign_step_rows *step, const char *name,
-                               struct diag *diag)
+enum status foreign_check_item_count(const struct step_item_sequences_by_lane *step,
+                                     const char *name, struct diag *diag)
 {
     for (int lane = 0; lane < LANE_COUNT; lane++)
         if (step->lanes[lane].item_count > ALIGN_ITEMS_MAX)
@@ -116,8 +116,8 @@ enum status foreign_check_size(const struct foreign_step_rows *step, const char 
 
 /* Sets *chosen to the predicted rank with which a recording of `rank` is compared: that rank or, if only one rank was
  * predicted, that one. Fails if several ranks were predicted, but not the recorded one. */
-static enum status choose_rank(const struct trace *predicted, uint32_t rank, const char *name,
-                               uint32_t *chosen, struct diag *diag)
+static enum status choose_predicted_rank(const struct trace *predicted, uint32_t rank,
+                                         const char *name, uint32_t *chosen, struct diag *diag)
 {
     bool single = true, found = false;
     for (size_t i = 0; i < predicted->ops.count; i++) {
@@ -134,25 +134,26 @@ static enum status choose_rank(const struct trace *predicted, uint32_t rank, con
         rank);
 }
 
-enum status foreign_sides_init(struct foreign_predicted_and_recorded *f,
+enum status foreign_sides_init(struct predicted_trace_and_recording *f,
                                const struct trace *predicted, const struct trace *measured,
                                const char *name, struct diag *diag)
 {
-    *f = (struct foreign_predicted_and_recorded){.predicted = predicted, .measured = measured};
+    *f = (struct predicted_trace_and_recording){.predicted = predicted, .measured = measured};
     if (predicted->ops.count == 0 || measured->ops.count == 0)
         return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                           "nothing to compare: the %s trace has no rows",
                           predicted->ops.count == 0 ? "predicted" : "measured");
     f->recorded_rank = measured->ops.rank[0];
-    enum status status = choose_rank(predicted, f->recorded_rank, name, &f->predicted_rank, diag);
+    enum status status =
+        choose_predicted_rank(predicted, f->recorded_rank, name, &f->predicted_rank, diag);
     if (status == STATUS_OK)
         classify_rows(f);
     return status;
 }
 
-void foreign_sides_release(struct foreign_predicted_and_recorded *f)
+void foreign_sides_release(struct predicted_trace_and_recording *f)
 {
     free(f->predicted_class);
     free(f->measured_class);
-    *f = (struct foreign_predicted_and_recorded){0};
+    *f = (struct predicted_trace_and_recording){0};
 }

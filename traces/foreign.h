@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* Borrows both traces. */
-struct foreign_predicted_and_recorded {
+struct predicted_trace_and_recording {
     const struct trace *predicted, *measured;
     /* [labels of the trace] the class of the rows with that label: as kind in the prediction, as region in the
      * recording */
@@ -31,41 +31,41 @@ struct row_with_times {
 };
 
 /* One step of one side as a sequence per lane. */
-struct foreign_step_rows {
+struct step_item_sequences_by_lane {
     struct align_sequence lanes[LANE_COUNT];
-    size_t classified_rows; /* rows that have a class */
-    double busy_s;          /* sum of their durations */
-    /* start of the first row and end of the last, rows of CLASS_NONE included */
+    size_t classified_row_count; /* rows that have a class */
+    double busy_s;               /* sum of their durations */
+    /* start of the first row and end of the last, rows of CLASS_NO_WORK included */
     double start_s, end_s;
 };
 
 /* Classifies both sides and finds the predicted rank that corresponds to the recorded one. name: the name of the
  * recording in messages. It is an error if a trace has no rows, or if the prediction has several ranks and lacks the
  * recorded one; a single predicted rank represents all. */
-enum status foreign_sides_init(struct foreign_predicted_and_recorded *foreign,
+enum status foreign_sides_init(struct predicted_trace_and_recording *foreign,
                                const struct trace *predicted, const struct trace *measured,
                                const char *name, struct diag *diag);
-void foreign_sides_release(struct foreign_predicted_and_recorded *foreign);
+void foreign_sides_release(struct predicted_trace_and_recording *foreign);
 
 /* Returns the rows of a rank, ordered by start and, with by_step, first by step; without by_step all rows count as
  * one step. The caller frees the array. */
-struct row_with_times *foreign_order_rows(const struct trace *trace, uint32_t rank, bool by_step,
-                                          size_t *count);
+struct row_with_times *foreign_list_rows_by_start(const struct trace *trace, uint32_t rank,
+                                                  bool by_step, size_t *count);
 
 /* Returns the class of a row of the recording (is_measured) or of the prediction; CLASS_ELEMENTWISE for a norm if
  * counts_norms_as_elementwise. */
-enum kernel_class foreign_class_of_row(const struct foreign_predicted_and_recorded *foreign,
+enum kernel_class foreign_class_of_row(const struct predicted_trace_and_recording *foreign,
                                        bool is_measured, uint32_t row);
 
 /* Fills *step with row[0..count), the rows of one step of the recording (is_measured) or of the prediction; rows of
- * CLASS_NONE are in no lane. Release *step. */
-void foreign_step_init(const struct foreign_predicted_and_recorded *foreign, bool is_measured,
+ * CLASS_NO_WORK are in no lane. Release *step. */
+void foreign_step_init(const struct predicted_trace_and_recording *foreign, bool is_measured,
                        const struct row_with_times *row, size_t count,
-                       struct foreign_step_rows *step);
-void foreign_step_release(struct foreign_step_rows *step);
+                       struct step_item_sequences_by_lane *step);
+void foreign_step_release(struct step_item_sequences_by_lane *step);
 
 /* Refuses a step with more items than can be aligned. */
-enum status foreign_check_size(const struct foreign_step_rows *step, const char *name,
-                               struct diag *diag);
+enum status foreign_check_item_count(const struct step_item_sequences_by_lane *step,
+                                     const char *name, struct diag *diag);
 
 #endif

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 enum kernel_class {
-    CLASS_NONE, /* does nothing by itself: views, allocations, waits */
+    CLASS_NO_WORK, /* does nothing by itself: views, allocations, waits */
     CLASS_MATMUL,
     CLASS_ATTENTION,
     CLASS_NORM,
@@ -26,11 +26,11 @@ const char *kernel_class_name(enum kernel_class class);
 /* Returns the class of one of our kinds of work, by its name; CLASS_OTHER for kinds without a class, and for names that
  * are no kind. */
 enum kernel_class kernel_class_of_kind(const char *kind);
-/* Returns the class of a PyTorch operator. CLASS_NONE also stands for operators that only call others. */
+/* Returns the class of a PyTorch operator. CLASS_NO_WORK also stands for operators that only call others. */
 enum kernel_class kernel_class_of_operator(const char *name);
 /* True if an operator of class communication comes before the message to which it belongs: FSDP's copies into the
  * buffer of a collective, and the call of the collective. */
-bool kernel_class_is_before_message(const char *name);
+bool kernel_class_is_message_preparation(const char *name);
 /* Returns the class of a GPU kernel or copy. */
 enum kernel_class kernel_class_of_kernel(const char *name);
 

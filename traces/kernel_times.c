@@ -25,7 +25,7 @@ void kernel_times_release(struct kernel_times *times)
 
 /* ---- names ---- */
 
-bool kernel_times_is_operator(const char *recorded, const char *op)
+bool kernel_times_is_recorded_name_of(const char *recorded, const char *op)
 {
     const size_t size = strlen(op);
     return strncmp(recorded, op, size) == 0 && (recorded[size] == '\0' || recorded[size] == '.');
@@ -41,7 +41,7 @@ static bool is_inductor_kernel(const char *name)
 /* Converts the profiler's name of an operator to the form in recorded steps: "aten::mm" to "mm", "fsdp::copy" to
  * "fsdp.copy", "triton_poi_fused_add_mul_3" to "triton_poi_fused_add_mul" (the 3 only numbers the kernels of a
  * graph). */
-static const char *name_as_recorded(struct arena *arena, const char *name)
+static const char *convert_to_recorded_name(struct arena *arena, const char *name)
 {
     static const char aten[] = "aten::";
     const char *colons = strstr(name, "::");
@@ -79,9 +79,9 @@ struct kernel_owners {
 static void fill_recorded_names(struct kernel_owners *k, const char *const *wanted, size_t count)
 {
     for (size_t i = 0; i < k->events->name_count; i++) {
-        k->recorded_names[i] = name_as_recorded(&k->times->arena, k->events->name[i]);
+        k->recorded_names[i] = convert_to_recorded_name(&k->times->arena, k->events->name[i]);
         for (size_t w = 0; w < count && !k->wanted[i]; w++)
-            k->wanted[i] = kernel_times_is_operator(wanted[w], k->recorded_names[i]);
+            k->wanted[i] = kernel_times_is_recorded_name_of(wanted[w], k->recorded_names[i]);
     }
 }
 
@@ -192,7 +192,7 @@ struct operator_call {
     double seconds;
 };
 
-static int compare_by_key(const void *left, const void *right)
+static int compare_operator_calls_by_key(const void *left, const void *right)
 {
     const struct operator_call *a = left, *b = right;
     int order = strcmp(a->key.op, b->key.op);
@@ -230,7 +230,7 @@ static void add_rows(struct kernel_owners *k)
         };
     }
     if (calls > 0)
-        qsort(call, calls, sizeof *call, compare_by_key);
+        qsort(call, calls, sizeof *call, compare_operator_calls_by_key);
     times->rows = heap_zalloc(calls + 1, sizeof *times->rows);
     for (size_t i = 0, count; i < calls; i += count) {
         struct kernel_time *row = &times->rows[times->row_count++];
@@ -241,13 +241,13 @@ static void add_rows(struct kernel_owners *k)
             row->has_missing_shapes |= call[i + count].has_missing_shapes;
         }
         row->call_count = count;
-        row->median_s = compare_median(seconds, count);
+        row->median_s = comparison_sort_and_find_median(seconds, count);
     }
     free(seconds);
     free(call);
 }
 
-static bool has_inputs(const struct kineto_events *events)
+static bool has_any_operator_inputs(const struct kineto_events *events)
 {
     for (size_t i = 0; i < events->event_count; i++)
         if (events->events[i].type == KINETO_OPERATOR &&
@@ -269,7 +269,7 @@ enum status kernel_times_read(struct kernel_times *times, const char *name, cons
             diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                        "has no kernels of a GPU: record with activities=[ProfilerActivity.CPU, "
                        "ProfilerActivity.CUDA]");
-    if (status == STATUS_OK && !has_inputs(&events))
+    if (status == STATUS_OK && !has_any_operator_inputs(&events))
         status = diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                             "does not say the shapes of operators, by which they are told apart: "
                             "record with record_shapes=True");
@@ -306,9 +306,10 @@ const struct kernel_time *kernel_times_find(const struct kernel_times *times,
     size_t others = 0, lists = 0;
     for (size_t i = 0; i < times->row_count; i++) {
         const struct kernel_time *row = &times->rows[i];
-        if (!kernel_times_is_operator(recorded->op, row->key.op))
+        if (!kernel_times_is_recorded_name_of(recorded->op, row->key.op))
             continue;
-        const bool known = row->key.dtype != STEP_OTHER && recorded->dtype != STEP_OTHER;
+        const bool known =
+            row->key.dtype != STEP_DTYPE_OTHER && recorded->dtype != STEP_DTYPE_OTHER;
         if (strcmp(row->key.inputs, recorded->inputs) == 0) {
             if (row->key.dtype == recorded->dtype)
                 return row;

@@ -21,7 +21,8 @@ struct kernel_key {
     /* as recorded steps name it, without an overload if the profiler says none: "mm", "fsdp.copy" */
     const char *op;
     const char *inputs; /* the shapes of inputs that have one: "[1024,640][640,256]" */
-    uint8_t dtype; /* enum step_dtype of the first of them; STEP_OTHER: another type, or unknown */
+    /* enum step_dtype of the first of them; STEP_DTYPE_OTHER: another type, or unknown */
+    uint8_t dtype;
 };
 
 struct kernel_time {
@@ -55,7 +56,7 @@ void kernel_times_release(struct kernel_times *times);
 
 /* True if a recorded step's name of an operator, "add.Tensor" or "add", is that of the profiler's operator `op`,
  * "add". */
-bool kernel_times_is_operator(const char *recorded, const char *op);
+bool kernel_times_is_recorded_name_of(const char *recorded, const char *op);
 /* Returns the row for an operator of a recorded step, the first of these that exists; else NULL:
  *   - the row with its shapes and dtype;
  *   - the only row with its shapes, if the dtype of the row or of the operator is unknown;

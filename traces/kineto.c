@@ -27,7 +27,7 @@ struct builder {
     uint16_t forward_label, recompute_label, backward_label, optimizer_label;
 };
 
-static const struct kineto_event *event_at(const struct builder *b, uint32_t i)
+static const struct kineto_event *event_at_index(const struct builder *b, uint32_t i)
 {
     return &b->events->events[i];
 }
@@ -61,13 +61,14 @@ static uint16_t phase_of_events_inside(const struct builder *b, const struct kin
  * starts after its end. */
 static bool calls_no_other_operator(const struct builder *b, uint32_t i)
 {
-    const struct kineto_event *event = event_at(b, i);
+    const struct kineto_event *event = event_at_index(b, i);
     uint32_t next = i + 1;
-    while (next < b->events->event_count && event_at(b, next)->type == KINETO_CALL &&
-           event_at(b, next)->lane == event->lane)
+    while (next < b->events->event_count && event_at_index(b, next)->type == KINETO_CALL &&
+           event_at_index(b, next)->lane == event->lane)
         next++;
-    return next == b->events->event_count || event_at(b, next)->lane != event->lane ||
-           event_at(b, next)->type == KINETO_KERNEL || event_at(b, next)->start_us >= event->end_us;
+    return next == b->events->event_count || event_at_index(b, next)->lane != event->lane ||
+           event_at_index(b, next)->type == KINETO_KERNEL ||
+           event_at_index(b, next)->start_us >= event->end_us;
 }
 
 /* Sets the context of each operator and annotation; on a thread they nest in time. A call of the GPU's runtime gets the
@@ -79,13 +80,13 @@ static void find_contexts(struct builder *b)
     size_t depth = 0;
     uint32_t last_thread = NONE;
     for (uint32_t i = 0; i < events->event_count; i++) {
-        const struct kineto_event *event = event_at(b, i);
+        const struct kineto_event *event = event_at_index(b, i);
         if (event->type == KINETO_KERNEL)
             continue;
         if (event->lane != last_thread)
             depth = 0;
         last_thread = event->lane;
-        while (depth > 0 && event->start_us >= event_at(b, stack[depth - 1])->end_us)
+        while (depth > 0 && event->start_us >= event_at_index(b, stack[depth - 1])->end_us)
             depth--;
         struct event_context around = {NONE, NONE, b->forward_label};
         if (depth > 0)
@@ -99,7 +100,7 @@ static void find_contexts(struct builder *b)
         if (around.owner == NONE) {
             enum kernel_class class = b->class_of_name[event->name];
             /* An operator whose name does not tell its class is a row only if it calls no other operator. */
-            if (event->type == KINETO_OPERATOR && class != CLASS_NONE &&
+            if (event->type == KINETO_OPERATOR && class != CLASS_NO_WORK &&
                 (class != CLASS_OTHER || calls_no_other_operator(b, i)))
                 b->contexts[i].owner = i;
         }
@@ -120,10 +121,10 @@ static void add_row(struct builder *b, const struct kineto_event *event, enum ke
     struct trace_ops *ops = &trace->ops;
     ops->rank[row] = b->events->rank;
     ops->op[row] = (uint32_t)row;
-    ops->stream[row] = trace_label_id(trace, b->events->lane[event->lane]);
-    ops->kind[row] = trace_label_id(trace, event_name(b, event));
+    ops->stream[row] = trace_intern_label(trace, b->events->lane[event->lane]);
+    ops->kind[row] = trace_intern_label(trace, event_name(b, event));
     ops->phase[row] = phase;
-    ops->region[row] = trace_label_id(trace, kernel_class_name(class));
+    ops->region[row] = trace_intern_label(trace, kernel_class_name(class));
     ops->layer[row] = ops->chunk[row] = ops->micro[row] = -1;
     ops->step[row] = step;
     ops->start_s[row] = event->start_us * 1e-6;
@@ -135,7 +136,7 @@ static void add_row(struct builder *b, const struct kineto_event *event, enum ke
 static void add_operators(struct builder *b, const struct kineto_steps *steps)
 {
     for (uint32_t i = 0; i < b->events->event_count; i++) {
-        const struct kineto_event *event = event_at(b, i);
+        const struct kineto_event *event = event_at_index(b, i);
         if (event->type == KINETO_KERNEL || b->contexts[i].owner != i)
             continue;
         int32_t step = kineto_step_at(steps, event->start_us);
@@ -154,12 +155,12 @@ static void add_kernels(struct builder *b, const struct kineto_steps *steps)
     struct kineto_launchers launchers = {0};
     uint32_t *inner = heap_alloc(events->event_count + 1, sizeof *inner);
     for (uint32_t i = 0; i < events->event_count; i++)
-        inner[i] = event_at(b, i)->type == KINETO_CALL ? b->contexts[i].inner : NONE;
+        inner[i] = event_at_index(b, i)->type == KINETO_CALL ? b->contexts[i].inner : NONE;
     kineto_launchers_find(&launchers, events, inner);
     /* [events] the operator's flops have already been given to one of its kernels */
     bool *used = heap_zalloc(events->event_count + 1, sizeof *used);
     for (uint32_t i = 0; i < events->event_count; i++) {
-        const struct kineto_event *event = event_at(b, i);
+        const struct kineto_event *event = event_at_index(b, i);
         if (event->type != KINETO_KERNEL)
             continue;
         enum kernel_class class = kernel_class_of_kernel(event_name(b, event));
@@ -169,16 +170,16 @@ static void add_kernels(struct builder *b, const struct kineto_steps *steps)
         uint32_t source = kineto_launcher_of(&launchers, event);
         if (source != NONE) {
             const struct event_context *context = &b->contexts[source];
-            issued_us = event_at(b, source)->start_us;
+            issued_us = event_at_index(b, source)->start_us;
             phase = context->phase;
             /* cuBLASLt clears a workspace before it launches the product: a memset is not the operator's work. */
             bool works = class != CLASS_COMMUNICATION && class != CLASS_COPY &&
                          !starts_with(event_name(b, event), "Memset");
             if (works && context->owner != NONE &&
-                b->class_of_name[event_at(b, context->owner)->name] != CLASS_OTHER)
-                class = b->class_of_name[event_at(b, context->owner)->name];
+                b->class_of_name[event_at_index(b, context->owner)->name] != CLASS_OTHER)
+                class = b->class_of_name[event_at_index(b, context->owner)->name];
             if (works && !used[source]) {
-                flops = event_at(b, source)->flops;
+                flops = event_at_index(b, source)->flops;
                 used[source] = true;
             }
         }
@@ -195,16 +196,17 @@ static void sum_host_issue_of_steps(const struct builder *b, const struct kineto
                                     struct kineto_issue *issue)
 {
     const struct kineto_events *events = b->events;
-    struct kineto_starting_event *issued = heap_alloc(events->event_count + 1, sizeof *issued);
+    struct kineto_call_that_started_work *issued =
+        heap_alloc(events->event_count + 1, sizeof *issued);
     size_t count = 0;
     for (uint32_t i = 0; i < events->event_count; i++) {
-        const struct kineto_event *event = event_at(b, i);
+        const struct kineto_event *event = event_at_index(b, i);
         if (event->type == KINETO_CALL)
-            issued[count++] =
-                (struct kineto_starting_event){.start_us = event->start_us,
-                                               .kineto_event_of_call = i,
-                                               .kineto_event_of_operator = b->contexts[i].owner,
-                                               .step = kineto_step_at(steps, event->start_us)};
+            issued[count++] = (struct kineto_call_that_started_work){
+                .start_us = event->start_us,
+                .event_index_of_call = i,
+                .event_index_of_calling_operator = b->contexts[i].owner,
+                .step = kineto_step_at(steps, event->start_us)};
     }
     kineto_issue_sum_calls(issue, events, issued, count);
     free(issued);
@@ -235,10 +237,10 @@ static void add_all_rows(struct builder *b, struct kineto_issue *issue)
     b->class_of_name = heap_alloc(events->name_count + 1, sizeof *b->class_of_name);
     for (size_t i = 0; i < events->name_count; i++)
         b->class_of_name[i] = (uint8_t)kernel_class_of_operator(events->name[i]);
-    b->forward_label = trace_label_id(trace, "forward");
-    b->recompute_label = trace_label_id(trace, "recompute");
-    b->backward_label = trace_label_id(trace, "backward");
-    b->optimizer_label = trace_label_id(trace, "optimizer");
+    b->forward_label = trace_intern_label(trace, "forward");
+    b->recompute_label = trace_intern_label(trace, "recompute");
+    b->backward_label = trace_intern_label(trace, "backward");
+    b->optimizer_label = trace_intern_label(trace, "optimizer");
     find_contexts(b);
     struct kineto_steps steps = {0};
     kineto_steps_find(&steps, events);

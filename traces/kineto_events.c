@@ -115,7 +115,7 @@ static void read_category(const struct json_pull *pull, struct event_draft *draf
 {
     static const struct {
         const char *name;
-        enum kineto_type type;
+        enum kineto_event_type type;
     } rows[] = {
         {"cpu_op", KINETO_OPERATOR},
         {"Operator", KINETO_OPERATOR}, /* the name of this category in recordings of 2021 */
@@ -131,7 +131,7 @@ static void read_category(const struct json_pull *pull, struct event_draft *draf
         {"Memset", KINETO_KERNEL},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (json_pull_is(pull, rows[i].name)) {
+        if (json_pull_text_equals(pull, rows[i].name)) {
             draft->is_wanted = true;
             draft->type = (uint8_t)rows[i].type;
         }
@@ -149,7 +149,7 @@ static double bytes_of_type(const struct json_pull *pull)
         {"unsigned char", 1}, {"signed char", 1}, {"int", 4},   {"long int", 8},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (json_pull_is(pull, rows[i].name))
+        if (json_pull_text_equals(pull, rows[i].name))
             return rows[i].bytes;
     return 0;
 }
@@ -214,21 +214,21 @@ static enum step_dtype dtype_of_type(const struct json_pull *pull)
         const char *name;
         enum step_dtype dtype;
     } rows[] = {
-        {"c10::BFloat16", STEP_BF16},
-        {"c10::Half", STEP_F16},
-        {"float", STEP_F32},
-        {"double", STEP_F64},
-        {"BFloat16", STEP_BF16},
-        {"Half", STEP_F16},
-        {"Float", STEP_F32},
-        {"Double", STEP_F64},
-        {"c10::Float8_e4m3fn", STEP_E4M3},
-        {"c10::Float8_e5m2", STEP_E5M2},
+        {"c10::BFloat16", STEP_DTYPE_BF16},
+        {"c10::Half", STEP_DTYPE_F16},
+        {"float", STEP_DTYPE_F32},
+        {"double", STEP_DTYPE_F64},
+        {"BFloat16", STEP_DTYPE_BF16},
+        {"Half", STEP_DTYPE_F16},
+        {"Float", STEP_DTYPE_F32},
+        {"Double", STEP_DTYPE_F64},
+        {"c10::Float8_e4m3fn", STEP_DTYPE_E4M3},
+        {"c10::Float8_e5m2", STEP_DTYPE_E5M2},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (json_pull_is(pull, rows[i].name))
+        if (json_pull_text_equals(pull, rows[i].name))
             return rows[i].dtype;
-    return STEP_OTHER;
+    return STEP_DTYPE_OTHER;
 }
 
 /* Reads "Input Dims": a list of shapes, one per input. Only those of the first INPUTS_MAX inputs
@@ -281,9 +281,9 @@ static enum status read_types(struct reader *r, struct event_draft *draft)
         first = false;
         if (token == JSON_STRING && draft->type_count < TYPES_MAX) {
             draft->dtype_by_input[draft->type_count] = (uint8_t)dtype_of_type(&r->pull);
-            draft->is_list[draft->type_count] = json_pull_is(&r->pull, "TensorList");
+            draft->is_list[draft->type_count] = json_pull_text_equals(&r->pull, "TensorList");
         } else if (draft->type_count < TYPES_MAX) {
-            draft->dtype_by_input[draft->type_count] = STEP_OTHER;
+            draft->dtype_by_input[draft->type_count] = STEP_DTYPE_OTHER;
         }
         draft->type_count += draft->type_count < TYPES_MAX;
         status = json_pull_skip(&r->pull, token, r->diag);
@@ -301,24 +301,26 @@ static enum status read_arguments(struct reader *r, struct event_draft *draft)
         return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
     while ((status = next_token(r, &token)) == STATUS_OK && token == JSON_KEY) {
         bool ignored;
-        if (json_pull_is(&r->pull, "Input Dims") || json_pull_is(&r->pull, "Input dims"))
+        if (json_pull_text_equals(&r->pull, "Input Dims") ||
+            json_pull_text_equals(&r->pull, "Input dims"))
             status = r->events->reads_operator_inputs ? read_shape_texts(r, draft)
                                                       : read_shapes(r, draft);
-        else if (json_pull_is(&r->pull, "Input type"))
+        else if (json_pull_text_equals(&r->pull, "Input type"))
             status = read_types(r, draft);
-        else if (json_pull_is(&r->pull, "External id") || json_pull_is(&r->pull, "external id"))
+        else if (json_pull_text_equals(&r->pull, "External id") ||
+                 json_pull_text_equals(&r->pull, "external id"))
             status = read_number(r, &draft->external_id, &ignored);
-        else if (json_pull_is(&r->pull, "correlation"))
+        else if (json_pull_text_equals(&r->pull, "correlation"))
             status = read_number(r, &draft->correlation, &ignored);
-        else if (json_pull_is(&r->pull, "bytes"))
+        else if (json_pull_text_equals(&r->pull, "bytes"))
             status = read_number(r, &draft->bytes, &ignored);
-        else if (json_pull_is(&r->pull, "In msg nelems"))
+        else if (json_pull_text_equals(&r->pull, "In msg nelems"))
             status = read_number(r, &draft->elements, &ignored);
-        else if (json_pull_is(&r->pull, "device"))
+        else if (json_pull_text_equals(&r->pull, "device"))
             status = read_number(r, &draft->device, &ignored);
-        else if (json_pull_is(&r->pull, "stream"))
+        else if (json_pull_text_equals(&r->pull, "stream"))
             status = read_number(r, &draft->stream, &draft->has_stream);
-        else if (json_pull_is(&r->pull, "dtype")) {
+        else if (json_pull_text_equals(&r->pull, "dtype")) {
             status = next_token(r, &token);
             if (status == STATUS_OK && token == JSON_STRING)
                 draft->element_bytes = bytes_of_type(&r->pull);
@@ -337,15 +339,15 @@ static enum status read_arguments(struct reader *r, struct event_draft *draft)
 
 static enum status read_field(struct reader *r, struct event_draft *draft)
 {
-    if (json_pull_is(&r->pull, "args"))
+    if (json_pull_text_equals(&r->pull, "args"))
         return read_arguments(r, draft);
-    if (json_pull_is(&r->pull, "ts"))
+    if (json_pull_text_equals(&r->pull, "ts"))
         return read_number(r, &draft->start_us, &draft->has_start);
-    if (json_pull_is(&r->pull, "dur"))
+    if (json_pull_text_equals(&r->pull, "dur"))
         return read_number(r, &draft->duration_us, &draft->has_duration);
     static const char *const texts[] = {"ph", "cat", "name", "pid", "tid"};
     size_t field = 0;
-    while (field < ARRAY_LEN(texts) && !json_pull_is(&r->pull, texts[field]))
+    while (field < ARRAY_LEN(texts) && !json_pull_text_equals(&r->pull, texts[field]))
         field++;
     enum json_token token;
     enum status status = next_token(r, &token);
@@ -354,7 +356,7 @@ static enum status read_field(struct reader *r, struct event_draft *draft)
     if (field >= 3 && field < 5 && (token == JSON_NUMBER || token == JSON_STRING)) {
         json_unescape(r->pull.text, r->pull.size, r->cpu_ids[field - 3], sizeof r->cpu_ids[0]);
     } else if (token == JSON_STRING && field == 0) {
-        draft->is_complete = json_pull_is(&r->pull, "X");
+        draft->is_complete = json_pull_text_equals(&r->pull, "X");
     } else if (token == JSON_STRING && field == 1) {
         read_category(&r->pull, draft);
     } else if (token == JSON_STRING && field == 2) {
@@ -399,7 +401,7 @@ static double flops_of(const struct event_draft *draft, const char *name)
 
 /* True for the annotations by which gloo marks its operations, on threads of its own. They count as operators; their
  * first input is the data that this rank sends. */
-static bool is_gloo(const struct event_draft *draft, const char *name)
+static bool is_gloo_annotation(const struct event_draft *draft, const char *name)
 {
     return draft->type == KINETO_ANNOTATION && strncmp(name, "gloo:", 5) == 0;
 }
@@ -445,7 +447,7 @@ static uint64_t event_identifier_of_number(double number)
 static void store_inputs(struct reader *r, const struct event_draft *draft,
                          struct kineto_event *event)
 {
-    event->dtype = STEP_OTHER;
+    event->dtype = STEP_DTYPE_OTHER;
     event->input_shapes = UINT32_MAX;
     if (!draft->has_inputs || event->type != KINETO_OPERATOR)
         return;
@@ -474,7 +476,7 @@ static enum status store_event(struct reader *r, const struct event_draft *draft
         events->capacity = heap_next_capacity(events->capacity, events->event_count + 1);
         events->events = heap_realloc(events->events, events->capacity, sizeof *events->events);
     }
-    bool gloo = is_gloo(draft, r->name);
+    bool gloo = is_gloo_annotation(draft, r->name);
     double bytes = gloo                  ? input_bytes(draft)
                    : draft->elements > 0 ? draft->elements * draft->element_bytes
                                          : draft->bytes;
@@ -533,8 +535,8 @@ static enum status read_distributed(struct reader *r)
         return status == STATUS_OK ? json_pull_skip(&r->pull, token, r->diag) : status;
     while ((status = next_token(r, &token)) == STATUS_OK && token == JSON_KEY) {
         double value = 0;
-        bool is_rank = json_pull_is(&r->pull, "rank");
-        bool is_size = json_pull_is(&r->pull, "world_size");
+        bool is_rank = json_pull_text_equals(&r->pull, "rank");
+        bool is_size = json_pull_text_equals(&r->pull, "world_size");
         bool there = false;
         if ((status = read_number(r, &value, &there)) != STATUS_OK)
             return status;
@@ -550,10 +552,10 @@ static enum status read_device(struct reader *r, struct kineto_device *device)
     enum json_token token;
     enum status status;
     while ((status = next_token(r, &token)) == STATUS_OK && token == JSON_KEY) {
-        const bool is_name = json_pull_is(&r->pull, "name");
-        double *number = json_pull_is(&r->pull, "numSms")           ? &device->multiprocessors
-                         : json_pull_is(&r->pull, "totalGlobalMem") ? &device->memory_bytes
-                                                                    : NULL;
+        const bool is_name = json_pull_text_equals(&r->pull, "name");
+        double *number = json_pull_text_equals(&r->pull, "numSms") ? &device->multiprocessors
+                         : json_pull_text_equals(&r->pull, "totalGlobalMem") ? &device->memory_bytes
+                                                                             : NULL;
         if ((status = next_token(r, &token)) != STATUS_OK)
             return status;
         if (is_name && token == JSON_STRING)
@@ -595,10 +597,10 @@ static enum status read_document(struct reader *r)
         status = read_events(r);
     } else if (token == JSON_OBJECT) {
         while ((status = next_token(r, &token)) == STATUS_OK && token == JSON_KEY) {
-            bool is_list = json_pull_is(&r->pull, "traceEvents");
-            if (json_pull_is(&r->pull, "distributedInfo")) {
+            bool is_list = json_pull_text_equals(&r->pull, "traceEvents");
+            if (json_pull_text_equals(&r->pull, "distributedInfo")) {
                 status = read_distributed(r);
-            } else if (json_pull_is(&r->pull, "deviceProperties")) {
+            } else if (json_pull_text_equals(&r->pull, "deviceProperties")) {
                 status = read_devices(r);
             } else if ((status = next_token(r, &token)) == STATUS_OK) {
                 found |= is_list && token == JSON_ARRAY;

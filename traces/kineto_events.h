@@ -12,10 +12,10 @@
 
 /* The types of events. A call is one into the runtime or driver of the GPU: a launch, a copy, a wait. If two events
  * have equal times, the one with the later type encloses the other. */
-enum kineto_type { KINETO_CALL, KINETO_OPERATOR, KINETO_ANNOTATION, KINETO_KERNEL };
+enum kineto_event_type { KINETO_CALL, KINETO_OPERATOR, KINETO_ANNOTATION, KINETO_KERNEL };
 
 struct kineto_event {
-    uint8_t type;            /* enum kineto_type */
+    uint8_t type;            /* enum kineto_event_type */
     uint32_t name, lane;     /* rows of name[], lane[] */
     double start_us, end_us; /* since the first event */
     uint64_t external_id;    /* "External id", from 1; 0: none */
@@ -26,7 +26,8 @@ struct kineto_event {
      * "[1024,640][640,256]" (scalars are left out, and a list of tensors gives several shapes); UINT32_MAX: they
      * were not recorded */
     uint32_t input_shapes;
-    uint8_t dtype; /* enum step_dtype of its first input that has a shape; STEP_OTHER: unknown */
+    /* enum step_dtype of its first input that has a shape; STEP_DTYPE_OTHER: unknown */
+    uint8_t dtype;
     bool has_missing_shapes; /* an input is a list of tensors whose shapes the profiler left out */
 };
 

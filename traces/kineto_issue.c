@@ -34,12 +34,12 @@ struct gpu_work_started_by_call {
 struct gpu_work {
     const struct kineto_events *events;
     struct gpu_work_started_by_call *started; /* ordered by correlation */
-    double *start_us; /* start times of kernels and copies that calls started, ascending */
-    double *end_us;   /* end times of all kernels and copies, ascending */
+    double *starts_us; /* start times of kernels and copies that calls started, ascending */
+    double *ends_us;   /* end times of all kernels and copies, ascending */
     size_t start_count, end_count;
 };
 
-static int compare_started(const void *left, const void *right)
+static int compare_started_gpu_work(const void *left, const void *right)
 {
     const struct gpu_work_started_by_call *a = left, *b = right;
     if (a->correlation != b->correlation)
@@ -66,28 +66,28 @@ static void index_gpu_work(struct gpu_work *w, const struct kineto_events *event
 {
     *w = (struct gpu_work){.events = events,
                            .started = heap_alloc(events->event_count + 1, sizeof *w->started),
-                           .start_us = heap_alloc(events->event_count + 1, sizeof *w->start_us),
-                           .end_us = heap_alloc(events->event_count + 1, sizeof *w->end_us)};
+                           .starts_us = heap_alloc(events->event_count + 1, sizeof *w->starts_us),
+                           .ends_us = heap_alloc(events->event_count + 1, sizeof *w->ends_us)};
     for (uint32_t i = 0; i < events->event_count; i++) {
         const struct kineto_event *event = &events->events[i];
         if (event->type != KINETO_KERNEL)
             continue;
-        w->end_us[w->end_count++] = event->end_us;
+        w->ends_us[w->end_count++] = event->end_us;
         if (event->correlation == 0)
             continue;
         w->started[w->start_count] = (struct gpu_work_started_by_call){event->correlation, i};
-        w->start_us[w->start_count++] = event->start_us;
+        w->starts_us[w->start_count++] = event->start_us;
     }
-    qsort(w->started, w->start_count, sizeof *w->started, compare_started);
-    qsort(w->start_us, w->start_count, sizeof *w->start_us, ascending_double);
-    qsort(w->end_us, w->end_count, sizeof *w->end_us, ascending_double);
+    qsort(w->started, w->start_count, sizeof *w->started, compare_started_gpu_work);
+    qsort(w->starts_us, w->start_count, sizeof *w->starts_us, ascending_double);
+    qsort(w->ends_us, w->end_count, sizeof *w->ends_us, ascending_double);
 }
 
 static void release_gpu_work(struct gpu_work *w)
 {
     free(w->started);
-    free(w->start_us);
-    free(w->end_us);
+    free(w->starts_us);
+    free(w->ends_us);
 }
 
 static int compare_correlations(const void *left, const void *right)
@@ -118,7 +118,7 @@ find_work_started_by_call(const struct gpu_work *w, const struct kineto_event *c
     return first;
 }
 
-static enum kineto_call call_kind_of_kernel(const char *kernel)
+static enum kineto_call_kind call_kind_of_kernel(const char *kernel)
 {
     switch (kernel_class_of_kernel(kernel)) {
     case CLASS_COMMUNICATION:
@@ -135,23 +135,23 @@ static enum kineto_call call_kind_of_kernel(const char *kernel)
 static void add_gpu_wait_time_of_call(const struct gpu_work *w, const struct kineto_event *call,
                                       struct kineto_issue_step *step)
 {
-    size_t ended = count_less_than(w->end_us, w->end_count, call->end_us);
-    if (ended == 0 || w->end_us[ended - 1] <= call->start_us)
+    size_t ended = count_less_than(w->ends_us, w->end_count, call->end_us);
+    if (ended == 0 || w->ends_us[ended - 1] <= call->start_us)
         return; /* no work ended during the call */
     step->issue_calls_by_kind[CALL_WAIT].call_count++;
     step->issue_calls_by_kind[CALL_WAIT].total_call_s +=
-        1e-6 * (call->end_us - w->end_us[ended - 1]);
+        1e-6 * (call->end_us - w->ends_us[ended - 1]);
 }
 
 /* Adds the time that a kernel takes to start, in the two cases in which it shows:
  *   - The kernel before it on its stream, if there is one, had ended when the launch began. The time from the begin of
- *     the launch to the start of the kernel is added to step->total_idle_start_s.
+ *     the launch to the start of the kernel is added to step->total_empty_stream_launch_delay_s.
  *   - The kernel before it still ran when the launch had returned. The time from the end of that kernel to the start of
  *     this one is added to issue->gaps_of_queued_gpu_work_s[].
  * call: the launch; kernel: the index of the kernel's event. */
-static void add_idle_start_time_of_call(const struct gpu_work *w, const struct kineto_event *call,
-                                        uint32_t kernel, struct kineto_issue_step *step,
-                                        struct kineto_issue *issue)
+static void add_launch_delay_of_call(const struct gpu_work *w, const struct kineto_event *call,
+                                     uint32_t kernel, struct kineto_issue_step *step,
+                                     struct kineto_issue *issue)
 {
     const struct kineto_event *event = &w->events->events[kernel];
     /* events are ordered by lane (stream), and on a lane by start */
@@ -162,43 +162,43 @@ static void add_idle_start_time_of_call(const struct gpu_work *w, const struct k
             1e-6 * fmax(event->start_us - previous->end_us, 0);
     if (previous != NULL && previous->end_us > call->start_us)
         return;
-    step->launches_into_empty_stream++;
-    step->total_idle_start_s += 1e-6 * (event->start_us - call->start_us);
+    step->empty_stream_launch_count++;
+    step->total_empty_stream_launch_delay_s += 1e-6 * (event->start_us - call->start_us);
 }
 
-/* The facts about earlier calls that add_call() needs. */
+/* The facts about earlier calls that add_call_to_step_sums() needs. */
 struct calls_so_far {
     /* number of kernels and copies that all earlier calls started */
-    size_t kernels_of_earlier_launches;
+    size_t gpu_work_count_of_earlier_calls;
     double last_call_end_us; /* < 0: there is no earlier call in the step */
     /* the operator of the last call in the step that started work, if that was the launch of a
      * kernel; UINT32_MAX: it was not, or the operator is unknown */
-    uint32_t last_operator_event;
+    uint32_t operator_event_of_last_launch;
 };
 
 /* A call that started kernels or copies, and what decides whether its time is summed. */
 struct starting_call {
-    enum kineto_call kind;
+    enum kineto_call_kind kind;
     double call_s, gap_s; /* its time; the time since the call before it */
     bool is_first;        /* it is the first of its step, so the gap is unknown */
     /* it may have waited for the GPU: the queue is almost full, or a copy is of pageable memory */
     bool may_have_waited_for_gpu;
     bool is_graph_launch; /* it started several kernels or copies, so it launched a graph */
     /* the last call before it that started work was a launch by the same operator */
-    bool is_launch_of_same_operator;
+    bool follows_launch_by_same_operator;
 };
 
 /* Returns the description of a call that started the kernels and copies started[0..count). */
-static struct starting_call describe_starting_call(const struct gpu_work *w,
-                                                   const struct kineto_starting_event *issued,
-                                                   const struct calls_so_far *so_far,
-                                                   const struct gpu_work_started_by_call *started,
-                                                   size_t count)
+static struct starting_call make_starting_call(const struct gpu_work *w,
+                                               const struct kineto_call_that_started_work *issued,
+                                               const struct calls_so_far *so_far,
+                                               const struct gpu_work_started_by_call *started,
+                                               size_t count)
 {
-    const struct kineto_event *call = &w->events->events[issued->kineto_event_of_call];
+    const struct kineto_event *call = &w->events->events[issued->event_index_of_call];
     const char *kernel = w->events->name[w->events->events[started->event_index].name];
-    const enum kineto_call kind = call_kind_of_kernel(kernel);
-    const size_t begun_kernel_count = count_less_than(w->start_us, w->start_count, call->start_us);
+    const enum kineto_call_kind kind = call_kind_of_kernel(kernel);
+    const size_t begun_kernel_count = count_less_than(w->starts_us, w->start_count, call->start_us);
     return (struct starting_call){
         .kind = kind,
         .call_s = 1e-6 * (call->end_us - call->start_us),
@@ -206,11 +206,11 @@ static struct starting_call describe_starting_call(const struct gpu_work *w,
         .is_first = so_far->last_call_end_us < 0,
         .may_have_waited_for_gpu =
             strstr(kernel, "Pageable") != NULL ||
-            so_far->kernels_of_earlier_launches >= begun_kernel_count + QUEUE_ALMOST_FULL,
+            so_far->gpu_work_count_of_earlier_calls >= begun_kernel_count + QUEUE_ALMOST_FULL,
         .is_graph_launch = count > 1,
-        .is_launch_of_same_operator =
-            kind == CALL_LAUNCH && issued->kineto_event_of_operator != UINT32_MAX &&
-            issued->kineto_event_of_operator == so_far->last_operator_event,
+        .follows_launch_by_same_operator =
+            kind == CALL_LAUNCH && issued->event_index_of_calling_operator != UINT32_MAX &&
+            issued->event_index_of_calling_operator == so_far->operator_event_of_last_launch,
     };
 }
 
@@ -226,17 +226,18 @@ static double pause_before_or_in_call_s(const struct starting_call *call)
 
 /* Adds a call to the sums of its step and returns true, or leaves it out and returns false. Counts
  * calls that may have waited for the GPU, and pauses. */
-static bool add_starting_call(const struct starting_call *call, struct kineto_issue_step *step)
+static bool add_starting_call_to_sums(const struct starting_call *call,
+                                      struct kineto_issue_step *step)
 {
-    struct kineto_calls *sum = &step->issue_calls_by_kind[call->kind];
+    struct kineto_call_sums *sum = &step->issue_calls_by_kind[call->kind];
     const double left_out_s = pause_before_or_in_call_s(call);
-    step->calls_that_waited_for_gpu += call->may_have_waited_for_gpu;
+    step->gpu_waiting_call_count += call->may_have_waited_for_gpu;
     step->pause_count += left_out_s > 0;
     step->sum_of_pauses_s += left_out_s;
     if (call->may_have_waited_for_gpu || call->is_first || call->is_graph_launch || left_out_s > 0)
         return false;
     sum->call_count++;
-    sum->operator_count += !call->is_launch_of_same_operator;
+    sum->operator_count += !call->follows_launch_by_same_operator;
     sum->total_call_s += call->call_s;
     sum->total_gap_s += call->gap_s;
     return true;
@@ -244,12 +245,13 @@ static bool add_starting_call(const struct starting_call *call, struct kineto_is
 
 /* Adds a call to the sums of its step, the last one of issue->steps[], and updates *so_far. A call outside of all steps
  * only does the latter. */
-static void add_call(const struct gpu_work *w, const struct kineto_starting_event *issued,
-                     struct calls_so_far *so_far, struct kineto_issue *issue)
+static void add_call_to_step_sums(const struct gpu_work *w,
+                                  const struct kineto_call_that_started_work *issued,
+                                  struct calls_so_far *so_far, struct kineto_issue *issue)
 {
     struct kineto_issue_step *step =
         issued->step >= 0 ? &issue->steps[issue->step_count - 1] : NULL;
-    const struct kineto_event *event = &w->events->events[issued->kineto_event_of_call];
+    const struct kineto_event *event = &w->events->events[issued->event_index_of_call];
     size_t count;
     const struct gpu_work_started_by_call *started = find_work_started_by_call(w, event, &count);
     if (count == 0 && strstr(w->events->name[event->name], "Synchronize") == NULL)
@@ -257,50 +259,51 @@ static void add_call(const struct gpu_work *w, const struct kineto_starting_even
     if (count == 0 && step != NULL)
         add_gpu_wait_time_of_call(w, event, step);
     if (count > 0) {
-        struct starting_call call = describe_starting_call(w, issued, so_far, started, count);
+        struct starting_call call = make_starting_call(w, issued, so_far, started, count);
         if (step != NULL) {
             issue->graph_launch_count += call.is_graph_launch;
-            if (add_starting_call(&call, step) && call.kind == CALL_LAUNCH)
-                add_idle_start_time_of_call(w, event, started->event_index, step, issue);
+            if (add_starting_call_to_sums(&call, step) && call.kind == CALL_LAUNCH)
+                add_launch_delay_of_call(w, event, started->event_index, step, issue);
         }
-        so_far->kernels_of_earlier_launches += count;
-        so_far->last_operator_event =
-            call.kind == CALL_LAUNCH ? issued->kineto_event_of_operator : UINT32_MAX;
+        so_far->gpu_work_count_of_earlier_calls += count;
+        so_far->operator_event_of_last_launch =
+            call.kind == CALL_LAUNCH ? issued->event_index_of_calling_operator : UINT32_MAX;
     }
     so_far->last_call_end_us = fmax(so_far->last_call_end_us, event->end_us);
 }
 
-static int compare_issued(const void *left, const void *right)
+static int compare_calls_by_start(const void *left, const void *right)
 {
-    const struct kineto_starting_event *a = left, *b = right;
+    const struct kineto_call_that_started_work *a = left, *b = right;
     if (a->start_us != b->start_us)
         return a->start_us < b->start_us ? -1 : 1;
-    return a->kineto_event_of_call < b->kineto_event_of_call
+    return a->event_index_of_call < b->event_index_of_call
                ? -1
-               : a->kineto_event_of_call > b->kineto_event_of_call;
+               : a->event_index_of_call > b->event_index_of_call;
 }
 
 void kineto_issue_sum_calls(struct kineto_issue *issue, const struct kineto_events *events,
-                            struct kineto_starting_event *issued, size_t count)
+                            struct kineto_call_that_started_work *issued, size_t count)
 {
     struct gpu_work work;
-    struct calls_so_far so_far = {.last_call_end_us = -1, .last_operator_event = UINT32_MAX};
+    struct calls_so_far so_far = {.last_call_end_us = -1,
+                                  .operator_event_of_last_launch = UINT32_MAX};
     int32_t last = -1;
     if (count == 0)
         return;
     index_gpu_work(&work, events);
-    qsort(issued, count, sizeof *issued, compare_issued);
+    qsort(issued, count, sizeof *issued, compare_calls_by_start);
     issue->steps = heap_zalloc(count + 1, sizeof *issue->steps);
     issue->gaps_of_queued_gpu_work_s =
         heap_zalloc(count + 1, sizeof *issue->gaps_of_queued_gpu_work_s);
     for (size_t i = 0; i < count; i++) {
         if (issued[i].step != last) {
             so_far.last_call_end_us = -1;
-            so_far.last_operator_event = UINT32_MAX;
+            so_far.operator_event_of_last_launch = UINT32_MAX;
             issue->step_count += issued[i].step >= 0;
         }
         last = issued[i].step;
-        add_call(&work, &issued[i], &so_far, issue);
+        add_call_to_step_sums(&work, &issued[i], &so_far, issue);
     }
     release_gpu_work(&work);
 }

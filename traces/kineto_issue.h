@@ -15,10 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum kineto_call { CALL_LAUNCH, CALL_COLLECTIVE, CALL_COPY, CALL_WAIT, CALL_COUNT };
+enum kineto_call_kind { CALL_LAUNCH, CALL_COLLECTIVE, CALL_COPY, CALL_WAIT, CALL_COUNT };
 
 /* The calls of one kind in one step. */
-struct kineto_calls {
+struct kineto_call_sums {
     size_t call_count;
     /* sum of the times of all calls; of a call that waits, only the time after the work for which it waits has ended */
     double total_call_s;
@@ -28,14 +28,14 @@ struct kineto_calls {
 };
 
 struct kineto_issue_step {
-    struct kineto_calls issue_calls_by_kind[CALL_COUNT];
-    size_t calls_that_waited_for_gpu; /* number of calls that had to wait for the GPU */
+    struct kineto_call_sums issue_calls_by_kind[CALL_COUNT];
+    size_t gpu_waiting_call_count; /* number of calls that had to wait for the GPU */
     size_t pause_count;     /* number of calls with a pause, in the call or in the gap before it */
     double sum_of_pauses_s; /* sum of the gaps and calls that are pauses */
     /* The number of launches into an empty stream, and the sum of the times from the start of such a call to the
      * start of its kernel. */
-    size_t launches_into_empty_stream;
-    double total_idle_start_s;
+    size_t empty_stream_launch_count;
+    double total_empty_stream_launch_delay_s;
 };
 
 /* All-zero is empty: a recording without calls. */
@@ -51,16 +51,17 @@ struct kineto_issue {
 void kineto_issue_release(struct kineto_issue *issue);
 
 /* A call as the reader of recordings (traces/kineto.c) finds it. Members ending in _event are indices of events. */
-struct kineto_starting_event {
+struct kineto_call_that_started_work {
     double start_us;
-    uint32_t kineto_event_of_call;
-    uint32_t kineto_event_of_operator; /* the operator that made the call; UINT32_MAX: none */
-    int32_t step;                      /* the profiler's step; -1: outside all steps */
+    uint32_t event_index_of_call;
+    /* the operator that made the call; UINT32_MAX: none */
+    uint32_t event_index_of_calling_operator;
+    int32_t step; /* the profiler's step; -1: outside all steps */
 };
 
 struct kineto_events;
 /* Sums the calls issued[0..count) by step into *issue, which must be all-zero. Sorts issued[] by start. */
 void kineto_issue_sum_calls(struct kineto_issue *issue, const struct kineto_events *events,
-                            struct kineto_starting_event *issued, size_t count);
+                            struct kineto_call_that_started_work *issued, size_t count);
 
 #endif

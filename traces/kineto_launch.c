@@ -56,9 +56,9 @@ int32_t kineto_step_at(const struct kineto_steps *steps, double time_us)
 
 /* ---- the operator that launched a kernel ---- */
 
-static int compare_launchers(const void *left, const void *right)
+static int compare_operators_by_launch_id(const void *left, const void *right)
 {
-    const struct kineto_launch *a = left, *b = right;
+    const struct kineto_operator_with_launch_id *a = left, *b = right;
     if (a->launch_id != b->launch_id)
         return a->launch_id < b->launch_id ? -1 : 1;
     return a->event_index < b->event_index ? -1 : a->event_index > b->event_index;
@@ -73,12 +73,15 @@ void kineto_launchers_find(struct kineto_launchers *l, const struct kineto_event
     for (uint32_t i = 0; i < events->event_count; i++) {
         const struct kineto_event *event = &events->events[i];
         if (event->type == KINETO_OPERATOR && event->external_id != 0)
-            l->operators_by_id[l->operator_count++] = (struct kineto_launch){event->external_id, i};
+            l->operators_by_id[l->operator_count++] =
+                (struct kineto_operator_with_launch_id){event->external_id, i};
         if (event->type == KINETO_CALL && event->correlation != 0 && inner[i] != NONE)
-            l->calls_by_id[l->call_count++] = (struct kineto_launch){event->correlation, inner[i]};
+            l->calls_by_id[l->call_count++] =
+                (struct kineto_operator_with_launch_id){event->correlation, inner[i]};
     }
-    qsort(l->operators_by_id, l->operator_count, sizeof *l->operators_by_id, compare_launchers);
-    qsort(l->calls_by_id, l->call_count, sizeof *l->calls_by_id, compare_launchers);
+    qsort(l->operators_by_id, l->operator_count, sizeof *l->operators_by_id,
+          compare_operators_by_launch_id);
+    qsort(l->calls_by_id, l->call_count, sizeof *l->calls_by_id, compare_operators_by_launch_id);
 }
 
 void kineto_launchers_release(struct kineto_launchers *l)
@@ -88,7 +91,8 @@ void kineto_launchers_release(struct kineto_launchers *l)
     *l = (struct kineto_launchers){0};
 }
 
-static uint32_t find_launcher(const struct kineto_launch *launcher, size_t count, uint64_t id)
+static uint32_t find_launcher(const struct kineto_operator_with_launch_id *launcher, size_t count,
+                              uint64_t id)
 {
     size_t low = 0, high = count;
     while (low < high) {

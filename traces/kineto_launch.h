@@ -1,5 +1,5 @@
-/* traces/kineto_launch.h: the operators that launched kernels, and the profiler's steps. Private to the readers of
- * recordings of the PyTorch profiler. */
+/* traces/kineto_operator_with_launch_id.h: the operators that launched kernels, and the profiler's steps. Private to
+ * the readers of recordings of the PyTorch profiler. */
 #ifndef TRACES_KINETO_LAUNCH_H
 #define TRACES_KINETO_LAUNCH_H
 
@@ -24,7 +24,7 @@ void kineto_steps_release(struct kineto_steps *steps);
 int32_t kineto_step_at(const struct kineto_steps *steps, double time_us);
 
 /* An operator, and an identifier by which the kernels that it launched name it. */
-struct kineto_launch {
+struct kineto_operator_with_launch_id {
     uint64_t launch_id;   /* "External id" of the operator, or "correlation" of a call inside it */
     uint32_t event_index; /* the operator */
 };
@@ -32,7 +32,7 @@ struct kineto_launch {
 /* The operators that may have launched kernels, sorted by identifier: by their own, and by those of the calls that they
  * made. */
 struct kineto_launchers {
-    struct kineto_launch *operators_by_id, *calls_by_id;
+    struct kineto_operator_with_launch_id *operators_by_id, *calls_by_id;
     size_t operator_count, call_count;
 };
 

@@ -69,8 +69,8 @@ bool measurement_find_metric(const char *name, enum measurement_metric *metric)
     return false;
 }
 
-bool measurement_find_unit(enum measurement_metric metric, const char *unit, double *scale,
-                           struct text *right)
+bool measurement_find_scale_of_unit(enum measurement_metric metric, const char *unit, double *scale,
+                                    struct text *right)
 {
     size_t found = 0;
     for (size_t i = 0; i < ARRAY_LEN(units); i++) {
@@ -85,7 +85,7 @@ bool measurement_find_unit(enum measurement_metric metric, const char *unit, dou
     return false;
 }
 
-const char *measurement_word_for_value(enum measurement_metric metric)
+const char *measurement_word_instead_of_number(enum measurement_metric metric)
 {
     return words[measurement_metrics[metric].score];
 }

@@ -79,11 +79,11 @@ bool measurement_find_metric(const char *name, enum measurement_metric *metric);
 /* Sets *scale to the factor that converts a metric's value in that unit to s, bytes, tokens,
  * tokens/s/GPU, flop/s or a pure number. False: the metric has no such unit, and *right receives
  * the units that it has: "'s', 'ms', 'us'". */
-bool measurement_find_unit(enum measurement_metric metric, const char *unit, double *scale,
-                           struct text *right);
+bool measurement_find_scale_of_unit(enum measurement_metric metric, const char *unit, double *scale,
+                                    struct text *right);
 
 /* Returns the word that may stand in place of a metric's number: "OOM", "model does not fit"; NULL: none may. */
-const char *measurement_word_for_value(enum measurement_metric metric);
+const char *measurement_word_instead_of_number(enum measurement_metric metric);
 
 /* The outcome of a row. The names are those printed: "ok", "right", ... */
 enum measurement_outcome {

@@ -179,7 +179,7 @@ static enum status put_ops(struct perfetto_writer *writer, const struct row_orde
     const struct trace_ops *ops = &writer->trace->ops;
     enum status status = STATUS_OK;
     for (size_t begin = 0, end; begin < order->row_count && status == STATUS_OK; begin = end) {
-        end = row_order_end(order, begin);
+        end = row_order_end_of_equal_keys(order, begin);
         size_t first = order->rows[begin];
         put_thread(writer, ops->rank[first], ops->stream[first]);
         for (size_t i = begin; i < end && status == STATUS_OK; i++)
@@ -189,8 +189,8 @@ static enum status put_ops(struct perfetto_writer *writer, const struct row_orde
 }
 
 /* Appends a counter event for a category of a memory; category NULL: for the sum over the memory's categories. */
-static void put_counter(struct perfetto_writer *writer, size_t row, int64_t ns,
-                        const struct text *category, double bytes)
+static void put_memory_counter(struct perfetto_writer *writer, size_t row, int64_t ns,
+                               const struct text *category, double bytes)
 {
     const struct trace_memory *memory = &writer->trace->memory;
     struct text *out = writer->out;
@@ -229,10 +229,10 @@ static enum status put_memory(struct perfetto_writer *writer, const uint32_t *ro
             break;
         sum += memory->bytes[row[i]] - live[category];
         live[category] = memory->bytes[row[i]];
-        put_counter(writer, row[i], ns, &writer->escaped_labels[category], live[category]);
+        put_memory_counter(writer, row[i], ns, &writer->escaped_labels[category], live[category]);
         /* The sum is written once for all rows of an instant: a viewer shows only the last value anyway. */
         if (i + 1 == count || memory->time_s[row[i + 1]] != memory->time_s[row[i]])
-            put_counter(writer, row[i], ns, NULL, sum);
+            put_memory_counter(writer, row[i], ns, NULL, sum);
     }
     for (size_t i = 0; i < count; i++)
         live[memory->category[row[i]]] = 0;
@@ -244,7 +244,7 @@ static enum status put_memories(struct perfetto_writer *writer, const struct row
     double *live = heap_zalloc(writer->trace->label_count + 1, sizeof *live);
     enum status status = STATUS_OK;
     for (size_t begin = 0, end; begin < order->row_count && status == STATUS_OK; begin = end) {
-        end = row_order_end(order, begin);
+        end = row_order_end_of_equal_keys(order, begin);
         status = put_memory(writer, order->rows + begin, end - begin, live);
     }
     free(live);

@@ -170,7 +170,7 @@ static void add_item(struct reader *r, struct pickle_value *to, struct pickle_va
 
 /* Adds the values that are on the stack from index `from` on to a collection. They stay on the
  * stack, too. */
-static void move_stack_items_to_collection(struct reader *r, struct pickle_value *to, size_t from)
+static void copy_stack_items_to_collection(struct reader *r, struct pickle_value *to, size_t from)
 {
     bool dict = to->kind == PICKLE_DICT;
     for (size_t i = from; i < r->depth; i += dict ? 2 : 1)
@@ -203,7 +203,7 @@ static enum status append_to_collection(struct reader *r, enum pickle_kind kind,
     for (size_t i = from; i < r->depth; i++)
         if (r->stack[i] == NULL)
             return report_fault(r, "a mark among items");
-    move_stack_items_to_collection(r, r->stack[below - 1], from);
+    copy_stack_items_to_collection(r, r->stack[below - 1], from);
     r->depth = below;
     return STATUS_OK;
 }
@@ -216,7 +216,7 @@ static enum status collect_since_mark(struct reader *r, enum pickle_kind kind)
         return report_fault(r, "a collection without a mark");
     struct pickle_value *value = arena_alloc(r->arena, sizeof *value);
     value->kind = kind;
-    move_stack_items_to_collection(r, value, from);
+    copy_stack_items_to_collection(r, value, from);
     r->depth = from - 1;
     push(r, value);
     return STATUS_OK;
@@ -231,7 +231,7 @@ static enum status collect_last_values(struct reader *r, size_t count)
             return report_fault(r, "a mark in a tuple");
     struct pickle_value *value = arena_alloc(r->arena, sizeof *value);
     value->kind = PICKLE_LIST;
-    move_stack_items_to_collection(r, value, r->depth - count);
+    copy_stack_items_to_collection(r, value, r->depth - count);
     r->depth -= count;
     push(r, value);
     return STATUS_OK;
@@ -265,14 +265,14 @@ static enum status push_memo(struct reader *r, uint64_t slot)
     return STATUS_OK;
 }
 
-static enum status apply_opcode_to_read_number(struct reader *r, size_t size,
-                                               enum status (*act)(struct reader *, uint64_t))
+static enum status read_number_then_call(struct reader *r, size_t size,
+                                         enum status (*act)(struct reader *, uint64_t))
 {
     uint64_t number;
     return read_number(r, size, &number) ? act(r, number) : report_cut_off(r);
 }
 
-static enum status push_number(struct reader *r, uint64_t number)
+static enum status push_unsigned(struct reader *r, uint64_t number)
 {
     push_int(r, (int64_t)number);
     return STATUS_OK;
@@ -301,9 +301,9 @@ static enum status run_opcode(struct reader *r, int opcode)
 {
     switch (opcode) {
     case OP_PROTO:
-        return apply_opcode_to_read_number(r, 1, ignore_number);
+        return read_number_then_call(r, 1, ignore_number);
     case OP_FRAME:
-        return apply_opcode_to_read_number(r, 8, ignore_number);
+        return read_number_then_call(r, 8, ignore_number);
     case OP_MARK:
         push(r, NULL);
         return STATUS_OK;
@@ -313,11 +313,11 @@ static enum status run_opcode(struct reader *r, int opcode)
     case OP_NEWFALSE:
         return push_value_without_items(r, PICKLE_BOOL, opcode == OP_NEWTRUE);
     case OP_BININT:
-        return apply_opcode_to_read_number(r, 4, push_signed);
+        return read_number_then_call(r, 4, push_signed);
     case OP_BININT1:
-        return apply_opcode_to_read_number(r, 1, push_number);
+        return read_number_then_call(r, 1, push_unsigned);
     case OP_BININT2:
-        return apply_opcode_to_read_number(r, 2, push_number);
+        return read_number_then_call(r, 2, push_unsigned);
     case OP_LONG1:
         return push_long(r, 1);
     case OP_LONG4:
@@ -356,15 +356,15 @@ static enum status run_opcode(struct reader *r, int opcode)
     case OP_TUPLE3:
         return collect_last_values(r, (size_t)(opcode - OP_TUPLE1) + 1);
     case OP_BINPUT:
-        return apply_opcode_to_read_number(r, 1, store_top_value_in_memo);
+        return read_number_then_call(r, 1, store_top_value_in_memo);
     case OP_LONG_BINPUT:
-        return apply_opcode_to_read_number(r, 4, store_top_value_in_memo);
+        return read_number_then_call(r, 4, store_top_value_in_memo);
     case OP_MEMOIZE:
         return store_top_value_in_memo(r, r->memo_count++);
     case OP_BINGET:
-        return apply_opcode_to_read_number(r, 1, push_memo);
+        return read_number_then_call(r, 1, push_memo);
     case OP_LONG_BINGET:
-        return apply_opcode_to_read_number(r, 4, push_memo);
+        return read_number_then_call(r, 4, push_memo);
     case OP_POP:
         if (r->depth == 0)
             return report_fault(r, "nothing to drop");

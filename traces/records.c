@@ -27,7 +27,7 @@ struct reader {
     bool row_has_ended;
 };
 
-static void *grow_array(void *old, size_t size)
+static void *realloc_array_for_csv(void *old, size_t size)
 {
     return heap_realloc(old, size, 1);
 }
@@ -159,7 +159,7 @@ enum status records_parse(const char *name, const char *data, size_t size,
     int failed = csv_init(&reader.csv, CSV_STRICT | CSV_STRICT_FINI | CSV_REPALL_NL);
     assert(failed == 0);
     (void)failed;
-    csv_set_realloc_func(&reader.csv, grow_array);
+    csv_set_realloc_func(&reader.csv, realloc_array_for_csv);
     csv_set_blk_size(&reader.csv, 4096);
     status = read_lines(&reader, data, size);
     csv_free(&reader.csv);

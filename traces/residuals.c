@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum residual_kind { WORD, OPTIONAL_WORD, SWITCH, COUNT, SECONDS, LOGARITHM };
+enum residual_column_kind { WORD, OPTIONAL_WORD, SWITCH, COUNT, SECONDS, LOGARITHM };
 
 /* COLUMN(name, member of struct residual, kind, words for false and for true): the columns, in order. */
 /* clang-format off */
@@ -39,7 +39,7 @@ enum residual_kind { WORD, OPTIONAL_WORD, SWITCH, COUNT, SECONDS, LOGARITHM };
 
 static const struct {
     size_t offset; /* offset of the member in struct residual */
-    enum residual_kind kind;
+    enum residual_column_kind kind;
     const char *words[2];
 } table[] = {
 #define COLUMN(name, member, kind, no, yes) {offsetof(struct residual, member), kind, {no, yes}},
@@ -56,22 +56,22 @@ static const char *const names[] = {
 static const struct record_columns columns = {names, COLUMN_COUNT, .has_any_order = false};
 
 /* Return the address of the member of a row that column i holds. */
-static const char **text_member_of_residual(struct residual *row, size_t i)
+static const char **text_member_address(struct residual *row, size_t i)
 {
     return (const char **)((char *)row + table[i].offset);
 }
 
-static bool *switch_member_of(struct residual *row, size_t i)
+static bool *switch_member_address(struct residual *row, size_t i)
 {
     return (bool *)((char *)row + table[i].offset);
 }
 
-static int64_t *count_member_of(struct residual *row, size_t i)
+static int64_t *count_member_address(struct residual *row, size_t i)
 {
     return (int64_t *)((char *)row + table[i].offset);
 }
 
-static double *number_member_of(struct residual *row, size_t i)
+static double *number_member_address(struct residual *row, size_t i)
 {
     return (double *)((char *)row + table[i].offset);
 }
@@ -88,7 +88,7 @@ void residuals_add(struct residuals *residuals, const struct residual *row)
     struct residual copy = *row;
     for (size_t i = 0; i < COLUMN_COUNT; i++)
         if (table[i].kind == WORD || table[i].kind == OPTIONAL_WORD) {
-            const char **text = text_member_of_residual(&copy, i);
+            const char **text = text_member_address(&copy, i);
             *text = arena_text(&residuals->arena, *text, strlen(*text));
         }
     residuals->rows = heap_grow(residuals->rows, &residuals->capacity, residuals->row_count + 1,
@@ -103,24 +103,24 @@ static enum status read_field(const struct record *record, size_t i, struct resi
 {
     const char *field = record->fields[i];
     size_t size = record->field_sizes[i];
-    double *number = number_member_of(row, i);
+    double *number = number_member_address(row, i);
     switch (table[i].kind) {
     case WORD:
         if (size == 0)
             return records_report_field(record, names[i], diag, "is empty");
-        *text_member_of_residual(row, i) = field;
+        *text_member_address(row, i) = field;
         return STATUS_OK;
     case OPTIONAL_WORD:
-        *text_member_of_residual(row, i) = field;
+        *text_member_address(row, i) = field;
         return STATUS_OK;
     case SWITCH:
-        *switch_member_of(row, i) = strcmp(field, table[i].words[true]) == 0;
-        return *switch_member_of(row, i) || strcmp(field, table[i].words[false]) == 0
+        *switch_member_address(row, i) = strcmp(field, table[i].words[true]) == 0;
+        return *switch_member_address(row, i) || strcmp(field, table[i].words[false]) == 0
                    ? STATUS_OK
                    : records_report_field(record, names[i], diag, "expected '%s' or '%s', not '%s'",
                                           table[i].words[false], table[i].words[true], field);
     case COUNT:
-        return records_read_count(record, &columns, i, false, count_member_of(row, i), diag);
+        return records_read_count(record, &columns, i, false, count_member_address(row, i), diag);
     case SECONDS:
         return parse_double(field, size, number) && isfinite(*number) && *number > 0
                    ? STATUS_OK
@@ -185,8 +185,8 @@ static const char *const first_names[FIRST_COUNT] = {"id", "source", "commit", "
 static const struct record_columns first_columns = {first_names, FIRST_COUNT,
                                                     .has_any_order = false};
 
-static enum status read_first_sight_row(void *context, const struct record *record,
-                                        struct diag *diag)
+static enum status read_first_prediction_row(void *context, const struct record *record,
+                                             struct diag *diag)
 {
     struct residuals *residuals = context;
     double first;
@@ -200,16 +200,16 @@ static enum status read_first_sight_row(void *context, const struct record *reco
     return STATUS_OK;
 }
 
-enum status residuals_set_first_predictions(struct residuals *residuals, const char *name,
-                                            const char *data, size_t size, struct diag *diag)
+enum status residuals_parse_first_predictions(struct residuals *residuals, const char *name,
+                                              const char *data, size_t size, struct diag *diag)
 {
-    return records_parse_table(name, data, size, &first_columns, read_first_sight_row, residuals,
-                               diag);
+    return records_parse_table(name, data, size, &first_columns, read_first_prediction_row,
+                               residuals, diag);
 }
 
-enum status residuals_set_shipped_first_sight(struct residuals *residuals, struct diag *diag)
+enum status residuals_load_first_predictions(struct residuals *residuals, struct diag *diag)
 {
-    return load_shipped(residuals, "traces/published/first.csv", residuals_set_first_predictions,
+    return load_shipped(residuals, "traces/published/first.csv", residuals_parse_first_predictions,
                         diag);
 }
 
@@ -220,20 +220,20 @@ static void put_field(struct text *out, struct residual *row, size_t i)
     switch (table[i].kind) {
     case WORD:
     case OPTIONAL_WORD:
-        records_append_field(out, *text_member_of_residual(row, i));
+        records_append_field(out, *text_member_address(row, i));
         break;
     case SWITCH:
-        text_puts(out, table[i].words[*switch_member_of(row, i)]);
+        text_puts(out, table[i].words[*switch_member_address(row, i)]);
         break;
     case COUNT:
-        text_printf(out, "%lld", (long long)*count_member_of(row, i));
+        text_printf(out, "%lld", (long long)*count_member_address(row, i));
         break;
     case SECONDS:
-        text_printf(out, "%.4g", *number_member_of(row, i));
+        text_printf(out, "%.4g", *number_member_address(row, i));
         break;
     default:
-        if (!isnan(*number_member_of(row, i)))
-            text_printf(out, "%.4f", *number_member_of(row, i));
+        if (!isnan(*number_member_address(row, i)))
+            text_printf(out, "%.4f", *number_member_address(row, i));
     }
 }
 
@@ -261,13 +261,13 @@ void residual_put_json(struct json_out *json, const struct residual *row)
     struct residual copy = *row;
     for (size_t i = FEATURES_BEGIN; i < FEATURES_END; i++) {
         if (table[i].kind == SWITCH)
-            json_put_text(json, names[i], table[i].words[*switch_member_of(&copy, i)]);
+            json_put_text(json, names[i], table[i].words[*switch_member_address(&copy, i)]);
         else if (table[i].kind == COUNT)
-            json_put_count(json, names[i], (uint64_t)*count_member_of(&copy, i));
+            json_put_count(json, names[i], (uint64_t)*count_member_address(&copy, i));
         else if (table[i].kind == SECONDS)
-            json_put_number(json, names[i], *number_member_of(&copy, i));
+            json_put_number(json, names[i], *number_member_address(&copy, i));
         else
-            json_put_text(json, names[i], *text_member_of_residual(&copy, i));
+            json_put_text(json, names[i], *text_member_address(&copy, i));
     }
 }
 
@@ -280,16 +280,17 @@ enum status residual_read_json(struct residual *row, struct json_node object, st
         case SWITCH:
             status = json_get_string(object, names[i], &word, diag);
             if (status == STATUS_OK)
-                *switch_member_of(row, i) = strcmp(word, table[i].words[true]) == 0;
+                *switch_member_address(row, i) = strcmp(word, table[i].words[true]) == 0;
             break;
         case COUNT:
-            status = json_get_i64(object, names[i], 0, INT64_MAX, count_member_of(row, i), diag);
+            status =
+                json_get_i64(object, names[i], 0, INT64_MAX, count_member_address(row, i), diag);
             break;
         case SECONDS:
-            status = json_get_double(object, names[i], 0, 1e9, number_member_of(row, i), diag);
+            status = json_get_double(object, names[i], 0, 1e9, number_member_address(row, i), diag);
             break;
         default:
-            status = json_get_string(object, names[i], text_member_of_residual(row, i), diag);
+            status = json_get_string(object, names[i], text_member_address(row, i), diag);
         }
     }
     return status;
@@ -299,7 +300,7 @@ enum status residuals_save(const struct residuals *residuals, const char *path, 
 {
     struct text out = {0};
     residuals_print(residuals, &out);
-    enum status status = file_set_write(path, out.data, out.size, diag);
+    enum status status = file_set_write_single_file(path, out.data, out.size, diag);
     text_release(&out);
     return status;
 }

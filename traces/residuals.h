@@ -77,11 +77,11 @@ enum status residuals_load_shipped(struct residuals *residuals, struct diag *dia
 
 /* Reads data[0..size), a table like traces/published/first.csv, and sets log_ratio_at_first_prediction of the rows with
  * its sources and runs; others are not changed. name stands for the text in messages. */
-enum status residuals_set_first_predictions(struct residuals *residuals, const char *name,
-                                            const char *data, size_t size, struct diag *diag);
+enum status residuals_parse_first_predictions(struct residuals *residuals, const char *name,
+                                              const char *data, size_t size, struct diag *diag);
 
-/* Does residuals_set_first_predictions() with the file that ships; does nothing if the data folder lacks it. */
-enum status residuals_set_shipped_first_sight(struct residuals *residuals, struct diag *diag);
+/* Does residuals_parse_first_predictions() with the file that ships; does nothing if the data folder lacks it. */
+enum status residuals_load_first_predictions(struct residuals *residuals, struct diag *diag);
 
 /* residual_put_json() writes the features of a run as members of the open object, named as the columns.
  * residual_read_json() reads them; texts then live as long as the JSON does. */

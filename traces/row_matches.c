@@ -11,25 +11,26 @@ enum { BETWEEN_WORK, BETWEEN_OPTIMIZER, BETWEEN_COUNT };
 
 struct row_match_maker {
     struct row_matches *out;
-    struct foreign_predicted_and_recorded sides;
+    struct predicted_trace_and_recording sides;
     /* [labels of the recording] seconds of the strays of that name */
     double *stray_seconds_by_label;
-    size_t *stray_rows; /* [labels of the recording] number of the strays of that name */
+    /* [labels of the recording] number of the strays of that name */
+    size_t *stray_row_count_by_label;
 };
 
-static struct block_match *add_match(struct row_matches *m)
+static struct predicted_rows_match *add_match(struct row_matches *m)
 {
     if (m->match_count == m->capacity) {
         m->capacity = heap_next_capacity(m->capacity, m->match_count + 1);
         m->matches = heap_realloc(m->matches, m->capacity, sizeof *m->matches);
     }
-    struct block_match *match = &m->matches[m->match_count++];
-    *match =
-        (struct block_match){.step = (uint32_t)m->step_count, .row_begin = (uint32_t)m->row_count};
+    struct predicted_rows_match *match = &m->matches[m->match_count++];
+    *match = (struct predicted_rows_match){.step = (uint32_t)m->step_count,
+                                           .row_begin = (uint32_t)m->row_count};
     return match;
 }
 
-static void add_row(struct row_matches *m, struct block_match *match, uint32_t row)
+static void add_row(struct row_matches *m, struct predicted_rows_match *match, uint32_t row)
 {
     if (m->row_count == m->row_capacity) {
         m->row_capacity = heap_next_capacity(m->row_capacity, m->row_count + 1);
@@ -43,14 +44,15 @@ static void add_stray(struct row_match_maker *maker, uint32_t row)
 {
     const struct trace_ops *ops = &maker->sides.measured->ops;
     maker->stray_seconds_by_label[ops->kind[row]] += ops->end_s[row] - ops->start_s[row];
-    maker->stray_rows[ops->kind[row]]++;
-    maker->out->is_stray[row] = true;
+    maker->stray_row_count_by_label[ops->kind[row]]++;
+    maker->out->is_stray_by_row[row] = true;
 }
 
 static void match_rows_of_block(struct row_match_maker *maker, const struct align_sequence *p,
-                                const struct align_sequence *m, const struct align_block *block)
+                                const struct align_sequence *m,
+                                const struct align_matched_items *block)
 {
-    struct block_match *match = add_match(maker->out);
+    struct predicted_rows_match *match = add_match(maker->out);
     for (uint32_t i = block->a_begin; i < block->a_begin + block->a_count; i++)
         for (uint32_t k = 0; k < p->items[i].row_count; k++)
             add_row(maker->out, match, p->rows[p->items[i].rows_begin + k]);
@@ -86,12 +88,12 @@ static void match_outside_rows_of_sort(struct row_match_maker *maker,
                                        const struct rows_between_blocks_of_side *m, int sort,
                                        bool both)
 {
-    struct block_match *match = NULL;
+    struct predicted_rows_match *match = NULL;
     for (size_t i = 0; i < p->gap_row_count; i++)
         if (both || is_row_outside_items_of_sort(&p->gap_row[i], sort)) {
             if (match == NULL)
                 match = add_match(maker->out);
-            match->is_between_blocks = true;
+            match->is_of_rows_between_blocks = true;
             add_row(maker->out, match, p->gap_row[i].row_of_trace);
         }
     for (size_t i = 0; i < m->gap_row_count; i++) {
@@ -120,8 +122,8 @@ static void match_rows_between_blocks(struct row_match_maker *maker,
 
 /* Returns the gap rows, from s->rows_outside_items[*from] on, that lie before item `until`; with `last`, all that are
  * left. Moves *from past them. */
-static struct rows_between_blocks_of_side take_next_gap(const struct align_sequence *s,
-                                                        size_t *from, bool last, uint32_t until)
+static struct rows_between_blocks_of_side
+take_rows_before_next_block(const struct align_sequence *s, size_t *from, bool last, uint32_t until)
 {
     struct rows_between_blocks_of_side gap = {s->rows_outside_items + *from, 0};
     while (*from < s->gap_row_count &&
@@ -133,8 +135,9 @@ static struct rows_between_blocks_of_side take_next_gap(const struct align_seque
 }
 
 /* Marks the rows of the recorded items `from` to `until` - 1, which are in no block, as strays. */
-static void add_stray_items(struct row_match_maker *maker, const struct align_sequence *m,
-                            uint32_t from, uint32_t until)
+static void mark_rows_of_items_as_strays(struct row_match_maker *maker,
+                                         const struct align_sequence *m, uint32_t from,
+                                         uint32_t until)
 {
     for (uint32_t i = from; i < until; i++)
         for (uint32_t k = 0; k < m->items[i].row_count; k++)
@@ -144,17 +147,17 @@ static void add_stray_items(struct row_match_maker *maker, const struct align_se
 static void match_rows_of_lane(struct row_match_maker *maker, const struct align_sequence *p,
                                const struct align_sequence *m)
 {
-    struct align_block *block;
+    struct align_matched_items *block;
     size_t count = align_blocks(p, m, &block), i = 0, j = 0;
     uint32_t done = 0;
     for (size_t k = 0; k <= count; k++) {
         bool last = k == count;
         uint32_t b = last ? (uint32_t)m->item_count : block[k].b_begin;
         struct rows_between_blocks_of_side before_p =
-            take_next_gap(p, &i, last, last ? 0 : block[k].a_begin);
-        struct rows_between_blocks_of_side before_m = take_next_gap(m, &j, last, b);
+            take_rows_before_next_block(p, &i, last, last ? 0 : block[k].a_begin);
+        struct rows_between_blocks_of_side before_m = take_rows_before_next_block(m, &j, last, b);
         match_rows_between_blocks(maker, &before_p, &before_m);
-        add_stray_items(maker, m, done, b);
+        mark_rows_of_items_as_strays(maker, m, done, b);
         if (last)
             break;
         match_rows_of_block(maker, p, m, &block[k]);
@@ -175,9 +178,10 @@ static double idle_s_of_step(const struct trace *trace, const struct row_with_ti
     return idle_s;
 }
 
-static enum status match_steps(struct row_match_maker *maker, const struct foreign_step_rows *p,
-                               const struct row_with_times *row, size_t count, const char *name,
-                               struct diag *diag)
+static enum status match_rows_of_recorded_steps(struct row_match_maker *maker,
+                                                const struct step_item_sequences_by_lane *p,
+                                                const struct row_with_times *row, size_t count,
+                                                const char *name, struct diag *diag)
 {
     struct row_matches *out = maker->out;
     enum status status = STATUS_OK;
@@ -185,9 +189,9 @@ static enum status match_steps(struct row_match_maker *maker, const struct forei
     for (size_t i = 0, end; i < count && status == STATUS_OK; i = end) {
         for (end = i; end < count && row[end].step == row[i].step;)
             end++;
-        struct foreign_step_rows m;
+        struct step_item_sequences_by_lane m;
         foreign_step_init(&maker->sides, true, row + i, end - i, &m);
-        status = foreign_check_size(&m, name, diag);
+        status = foreign_check_item_count(&m, name, diag);
         for (uint32_t lane = 0; lane < LANE_COUNT && status == STATUS_OK; lane++)
             match_rows_of_lane(maker, &p->lanes[lane], &m.lanes[lane]);
         out->recorded_steps[out->step_count++] =
@@ -198,7 +202,7 @@ static enum status match_steps(struct row_match_maker *maker, const struct forei
     return status;
 }
 
-static int compare_strays(const void *left, const void *right)
+static int compare_strays_by_seconds(const void *left, const void *right)
 {
     const struct stray_rows *a = left, *b = right;
     if (a->seconds != b->seconds)
@@ -212,11 +216,12 @@ static void list_strays(struct row_match_maker *maker)
     const struct trace *trace = maker->sides.measured;
     out->strays = heap_alloc(trace->label_count + 1, sizeof *out->strays);
     for (size_t i = 0; i < trace->label_count; i++)
-        if (maker->stray_rows[i] > 0)
-            out->strays[out->stray_count++] = (struct stray_rows){
-                trace->labels[i], maker->stray_rows[i], maker->stray_seconds_by_label[i]};
+        if (maker->stray_row_count_by_label[i] > 0)
+            out->strays[out->stray_count++] =
+                (struct stray_rows){trace->labels[i], maker->stray_row_count_by_label[i],
+                                    maker->stray_seconds_by_label[i]};
     if (out->stray_count > 0)
-        qsort(out->strays, out->stray_count, sizeof *out->strays, compare_strays);
+        qsort(out->strays, out->stray_count, sizeof *out->strays, compare_strays_by_seconds);
 }
 
 enum status row_matches_find(struct row_matches *matches, const struct trace *predicted,
@@ -230,24 +235,26 @@ enum status row_matches_find(struct row_matches *matches, const struct trace *pr
     matches->predicted_rank = maker.sides.predicted_rank;
     size_t p_count, m_count;
     struct row_with_times *p_row =
-        foreign_order_rows(predicted, maker.sides.predicted_rank, false, &p_count);
+        foreign_list_rows_by_start(predicted, maker.sides.predicted_rank, false, &p_count);
     struct row_with_times *m_row =
-        foreign_order_rows(measured, maker.sides.recorded_rank, true, &m_count);
-    struct foreign_step_rows p;
+        foreign_list_rows_by_start(measured, maker.sides.recorded_rank, true, &m_count);
+    struct step_item_sequences_by_lane p;
     maker.stray_seconds_by_label =
         heap_zalloc(measured->label_count + 1, sizeof *maker.stray_seconds_by_label);
-    maker.stray_rows = heap_zalloc(measured->label_count + 1, sizeof *maker.stray_rows);
-    matches->is_stray = heap_zalloc(measured->ops.count + 1, sizeof *matches->is_stray);
+    maker.stray_row_count_by_label =
+        heap_zalloc(measured->label_count + 1, sizeof *maker.stray_row_count_by_label);
+    matches->is_stray_by_row =
+        heap_zalloc(measured->ops.count + 1, sizeof *matches->is_stray_by_row);
     foreign_step_init(&maker.sides, false, p_row, p_count, &p);
-    status = foreign_check_size(&p, "the prediction", diag);
+    status = foreign_check_item_count(&p, "the prediction", diag);
     if (status == STATUS_OK)
-        status = match_steps(&maker, &p, m_row, m_count, name, diag);
+        status = match_rows_of_recorded_steps(&maker, &p, m_row, m_count, name, diag);
     if (status == STATUS_OK)
         list_strays(&maker);
     foreign_step_release(&p);
     foreign_sides_release(&maker.sides);
     free(maker.stray_seconds_by_label);
-    free(maker.stray_rows);
+    free(maker.stray_row_count_by_label);
     free(p_row);
     free(m_row);
     return status;
@@ -259,6 +266,6 @@ void row_matches_release(struct row_matches *matches)
     free(matches->rows);
     free(matches->recorded_steps);
     free(matches->strays);
-    free(matches->is_stray);
+    free(matches->is_stray_by_row);
     *matches = (struct row_matches){0};
 }

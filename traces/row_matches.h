@@ -20,9 +20,9 @@
 #include <stdint.h>
 
 /* One match: predicted rows, and the recorded time for them. */
-struct block_match {
-    uint32_t step;          /* row of row_matches.recorded_steps */
-    bool is_between_blocks; /* the match is of rows between blocks */
+struct predicted_rows_match {
+    uint32_t step;                  /* row of row_matches.recorded_steps */
+    bool is_of_rows_between_blocks; /* the match is of rows between blocks */
     /* the predicted rows: row_matches.rows[row_begin .. row_begin + row_count) */
     uint32_t row_begin, row_count;
     uint32_t measured_rows;
@@ -44,7 +44,7 @@ struct stray_rows {
 
 /* All-zero is empty. Borrows the traces. */
 struct row_matches {
-    struct block_match *matches;
+    struct predicted_rows_match *matches;
     size_t match_count, capacity;
     uint32_t *rows; /* rows of the prediction */
     size_t row_count, row_capacity;
@@ -52,7 +52,7 @@ struct row_matches {
     size_t step_count;
     struct stray_rows *strays; /* the longest strays first */
     size_t stray_count;
-    bool *is_stray; /* [rows of the recording] */
+    bool *is_stray_by_row; /* [rows of the recording] */
     uint32_t rank, predicted_rank;
 };
 

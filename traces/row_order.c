@@ -77,7 +77,7 @@ static void sort_by_time(uint32_t *row, size_t count, const double *time_s)
     free(timed);
 }
 
-size_t row_order_end(const struct row_order *order, size_t begin)
+size_t row_order_end_of_equal_keys(const struct row_order *order, size_t begin)
 {
     size_t end = begin;
     while (end < order->row_count && order->keys[end] == order->keys[begin])
@@ -99,7 +99,7 @@ void row_order_init(struct row_order *order, size_t count, const uint32_t *rank,
     if (count > 0)
         sort_by_key(order);
     for (size_t begin = 0, end; begin < count; begin = end) {
-        end = row_order_end(order, begin);
+        end = row_order_end_of_equal_keys(order, begin);
         sort_by_time(order->rows + begin, end - begin, time_s);
     }
 }

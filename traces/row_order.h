@@ -21,6 +21,6 @@ void row_order_init(struct row_order *order, size_t count, const uint32_t *rank,
 void row_order_release(struct row_order *order);
 
 /* Returns the end of the group that begins at `begin`: row[begin..end) have the same key. */
-size_t row_order_end(const struct row_order *order, size_t begin);
+size_t row_order_end_of_equal_keys(const struct row_order *order, size_t begin);
 
 #endif

@@ -30,7 +30,7 @@ const char *stream_role_name(enum stream_role role)
 }
 
 /* Returns the number of different keys of the order; with shift 16, the number of different ranks in them. */
-static size_t count_groups(const struct row_order *order, unsigned shift)
+static size_t count_distinct_keys(const struct row_order *order, unsigned shift)
 {
     size_t groups = order->row_count > 0;
     for (size_t i = 1; i < order->row_count; i++)
@@ -50,7 +50,7 @@ struct busy_intervals {
 
 /* Adds an interval that starts no earlier than any interval of the list. It is joined with the last one if they overlap
  * or touch; an empty one is dropped. */
-static void add_interval(struct busy_intervals *list, double start_s, double end_s)
+static void append_busy_interval(struct busy_intervals *list, double start_s, double end_s)
 {
     struct busy_interval *last = list->count > 0 ? &list->intervals[list->count - 1] : NULL;
     if (end_s <= start_s)
@@ -76,7 +76,7 @@ static void add_intervals(struct busy_intervals *list, const struct busy_interva
         bool first = j == other->count ||
                      (i < list->count && list->intervals[i].start_s <= other->intervals[j].start_s);
         const struct busy_interval *next = first ? &list->intervals[i++] : &other->intervals[j++];
-        add_interval(&sum, next->start_s, next->end_s);
+        append_busy_interval(&sum, next->start_s, next->end_s);
     }
     free(list->intervals);
     *list = sum;
@@ -128,7 +128,7 @@ static void measure_stream(struct stats_stream *stream, struct busy_intervals *b
     for (size_t i = 0; i < count; i++) {
         double end_s = ops->end_s[row[i]];
         if (!waits[ops->kind[row[i]]])
-            add_interval(busy, ops->start_s[row[i]], end_s);
+            append_busy_interval(busy, ops->start_s[row[i]], end_s);
         if (end_s > stream->end_s)
             stream->end_s = end_s;
         stream->bytes += ops->bytes[row[i]];
@@ -164,13 +164,15 @@ static void measure_ops(struct trace_stats *stats, const struct trace *trace)
     struct row_order order;
     bool *waits = heap_alloc(trace->label_count + 1, sizeof *waits);
     for (size_t label = 0; label < trace->label_count; label++)
-        waits[label] = kernel_class_of_kind(trace->labels[label]) == CLASS_NONE;
+        waits[label] = kernel_class_of_kind(trace->labels[label]) == CLASS_NO_WORK;
     row_order_init(&order, ops->count, ops->rank, ops->stream, ops->start_s);
-    stats->ranks = arena_array(&stats->arena, count_groups(&order, 16), sizeof *stats->ranks);
-    stats->streams = arena_array(&stats->arena, count_groups(&order, 0), sizeof *stats->streams);
+    stats->ranks =
+        arena_array(&stats->arena, count_distinct_keys(&order, 16), sizeof *stats->ranks);
+    stats->streams =
+        arena_array(&stats->arena, count_distinct_keys(&order, 0), sizeof *stats->streams);
     struct busy_intervals one = {0}, busy[ROLE_COUNT] = {{0}};
     for (size_t begin = 0, end; begin < order.row_count; begin = end) {
-        end = row_order_end(&order, begin);
+        end = row_order_end_of_equal_keys(&order, begin);
         struct stats_stream *stream = &stats->streams[stats->stream_count];
         measure_stream(stream, &one, trace, waits, order.rows + begin, end - begin);
         struct stats_rank *rank =
@@ -208,7 +210,7 @@ static void measure_ops(struct trace_stats *stats, const struct trace *trace)
     row_order_release(&order);
 }
 
-double stats_overlapped_share(const struct stats_rank *rank)
+double stats_overlapped_comm_share(const struct stats_rank *rank)
 {
     double busy = rank->busy_s[ROLE_COMM];
     return busy > 0 ? 1 - rank->exposed_s[ROLE_COMM] / busy : 1;
@@ -267,7 +269,7 @@ static size_t count_categories(const struct trace *trace, const struct row_order
     const struct trace_memory *table = &trace->memory;
     size_t *seen = heap_zalloc(trace->label_count + 1, sizeof *seen), sum = 0;
     for (size_t begin = 0, end; begin < order->row_count; begin = end) {
-        end = row_order_end(order, begin);
+        end = row_order_end_of_equal_keys(order, begin);
         for (size_t i = begin; i < end; i++) {
             size_t *last = &seen[table->category[order->rows[i]]];
             sum += *last != begin + 1;
@@ -283,19 +285,20 @@ static void measure_memories(struct trace_stats *stats, const struct trace *trac
     const struct trace_memory *table = &trace->memory;
     struct row_order order;
     row_order_init(&order, table->count, table->rank, table->memory, table->time_s);
-    stats->memories = arena_array(&stats->arena, count_groups(&order, 0), sizeof *stats->memories);
+    stats->memories =
+        arena_array(&stats->arena, count_distinct_keys(&order, 0), sizeof *stats->memories);
     stats->categories =
         arena_array(&stats->arena, count_categories(trace, &order), sizeof *stats->categories);
     uint32_t *slot = heap_zalloc(trace->label_count + 1, sizeof *slot);
     for (size_t begin = 0, end; begin < order.row_count; begin = end) {
-        end = row_order_end(&order, begin);
+        end = row_order_end_of_equal_keys(&order, begin);
         measure_memory(stats, trace, order.rows + begin, end - begin, slot);
     }
     free(slot);
     row_order_release(&order);
 }
 
-void trace_stats_init(struct trace_stats *stats, const struct trace *trace)
+void trace_stats_compute(struct trace_stats *stats, const struct trace *trace)
 {
     *stats = (struct trace_stats){0};
     measure_ops(stats, trace);

@@ -81,7 +81,7 @@ struct trace_stats {
 /* Computes the statistics of a trace. *stats holds no pointers into the trace. The time is linear
  * in the rows if those of each stream and memory are in order of time, and if there are few
  * labels. */
-void trace_stats_init(struct trace_stats *stats, const struct trace *trace);
+void trace_stats_compute(struct trace_stats *stats, const struct trace *trace);
 void trace_stats_release(struct trace_stats *stats);
 
 enum stream_role stream_role_of(const char *name);
@@ -89,7 +89,7 @@ const char *stream_role_name(enum stream_role role);
 
 /* Returns the share of the rank's communication that overlaps with compute: 1 - exposed / busy, and 1 for a rank that
  * never communicates. */
-double stats_overlapped_share(const struct stats_rank *rank);
+double stats_overlapped_comm_share(const struct stats_rank *rank);
 
 /* Return the entry of a rank, or of a rank's memory; NULL: there is none. */
 const struct stats_rank *stats_find_rank(const struct trace_stats *stats, uint32_t rank);

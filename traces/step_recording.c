@@ -65,7 +65,7 @@ void step_recording_release(struct step_recording *r)
 static enum status read_i64(struct recording_reader *in, struct json_node object, const char *key,
                             int64_t low, int64_t high, int64_t fallback, int64_t *value)
 {
-    struct json_node node = json_find(object, key);
+    struct json_node node = json_find_member(object, key);
     *value = fallback;
     return node.value == NULL ? STATUS_OK : json_as_i64(node, low, high, value, in->diag);
 }
@@ -73,7 +73,7 @@ static enum status read_i64(struct recording_reader *in, struct json_node object
 static enum status read_double(struct recording_reader *in, struct json_node object,
                                const char *key, double high, double *value)
 {
-    struct json_node node = json_find(object, key);
+    struct json_node node = json_find_member(object, key);
     *value = 0;
     return node.value == NULL ? STATUS_OK : json_as_double(node, 0, high, value, in->diag);
 }
@@ -90,7 +90,7 @@ static enum status read_text(struct recording_reader *in, struct json_node node,
 static enum status read_optional_text(struct recording_reader *in, const char *key,
                                       const char **value)
 {
-    struct json_node node = json_find(in->root, key);
+    struct json_node node = json_find_member(in->root, key);
     *value = "";
     return node.value == NULL ? STATUS_OK : read_text(in, node, value);
 }
@@ -103,18 +103,18 @@ static enum status read_header(struct recording_reader *in)
     const char *format;
     int64_t version, world, rank, peak;
     struct diag *diag = in->diag;
-    if (json_find(in->root, "format").value == NULL)
+    if (json_find_member(in->root, "format").value == NULL)
         return json_error(in->root, diag,
                           "has no member 'format', so this is no recorded step: longhaul.record "
                           "writes \"format\": \"longhaul-step\" first");
     enum status status = json_get_string(in->root, "format", &format, diag);
     if (status == STATUS_OK && strcmp(format, "longhaul-step") != 0)
-        return json_error(json_find(in->root, "format"), diag,
+        return json_error(json_find_member(in->root, "format"), diag,
                           "'%.40s' is not 'longhaul-step': this is no recorded step", format);
     if (status == STATUS_OK)
         status = json_get_i64(in->root, "version", 0, NUMBER_LIMIT, &version, diag);
     if (status == STATUS_OK && version != STEP_RECORDING_VERSION)
-        return json_error(json_find(in->root, "version"), diag,
+        return json_error(json_find_member(in->root, "version"), diag,
                           "%lld is another version of the format than %d, which this program "
                           "reads: record the step again with the longhaul.record of this version",
                           (long long)version, STEP_RECORDING_VERSION);
@@ -145,7 +145,7 @@ static enum status read_modules(struct recording_reader *in)
     const char **module = arena_array(&in->recording->arena, count + 1u, sizeof *module);
     module[0] = "";
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
-        status = read_text(in, json_element(list, i), &module[i]);
+        status = read_text(in, json_element_at(list, i), &module[i]);
     in->recording->module = module;
     in->recording->module_count = count > 0 ? count : 1;
     return status;
@@ -154,7 +154,7 @@ static enum status read_modules(struct recording_reader *in)
 static enum status read_group(struct recording_reader *in, struct json_node node,
                               struct step_group *group)
 {
-    struct json_node ranks, name = json_find(node, "desc");
+    struct json_node ranks, name = json_find_member(node, "desc");
     bool own = false;
     enum status status = json_get_array(node, "ranks", &ranks, in->diag);
     group->name = "";
@@ -165,7 +165,7 @@ static enum status read_group(struct recording_reader *in, struct json_node node
     group->rank_count = (uint32_t)json_element_count(ranks);
     group->ranks = arena_array(&in->recording->arena, group->rank_count, sizeof *group->ranks);
     for (uint32_t i = 0; i < group->rank_count && status == STATUS_OK; i++) {
-        status = json_as_i64(json_element(ranks, i), 0, in->recording->world_size - 1,
+        status = json_as_i64(json_element_at(ranks, i), 0, in->recording->world_size - 1,
                              &group->ranks[i], in->diag);
         own |= group->ranks[i] == in->recording->rank;
     }
@@ -197,7 +197,7 @@ static enum status read_groups(struct recording_reader *in)
     in->recording->group = arena_array(&in->recording->arena, in->recording->group_count,
                                        sizeof *in->recording->group);
     for (uint32_t i = 0; i < in->recording->group_count && status == STATUS_OK; i++) {
-        struct json_node group = json_member(groups, i, &key);
+        struct json_node group = json_member_at(groups, i, &key);
         in->recording->group[i].key = arena_text(&in->recording->arena, key, strlen(key));
         status = read_group(in, group, &in->recording->group[i]);
     }
@@ -206,7 +206,7 @@ static enum status read_groups(struct recording_reader *in)
 
 static enum status read_guesses(struct recording_reader *in)
 {
-    struct json_node guessed = json_find(in->root, "guessed");
+    struct json_node guessed = json_find_member(in->root, "guessed");
     const char *what;
     enum status status = STATUS_OK;
     if (guessed.value == NULL)
@@ -217,7 +217,7 @@ static enum status read_guesses(struct recording_reader *in)
     in->recording->guess = arena_array(&in->recording->arena, in->recording->guess_count,
                                        sizeof *in->recording->guess);
     for (uint32_t i = 0; i < in->recording->guess_count && status == STATUS_OK; i++) {
-        struct json_node times = json_member(guessed, i, &what);
+        struct json_node times = json_member_at(guessed, i, &what);
         in->recording->guess[i].description = arena_text(&in->recording->arena, what, strlen(what));
         status = json_as_i64(times, 0, NUMBER_LIMIT, &in->recording->guess[i].count, in->diag);
     }
@@ -226,14 +226,14 @@ static enum status read_guesses(struct recording_reader *in)
 
 static enum status read_notes(struct recording_reader *in)
 {
-    struct json_node notes = json_find(in->root, "notes");
+    struct json_node notes = json_find_member(in->root, "notes");
     const uint32_t count = (uint32_t)json_element_count(notes);
     const char **note = arena_array(&in->recording->arena, count, sizeof *note);
     enum status status = STATUS_OK;
     if (notes.value != NULL && !json_is_array(notes))
         status = json_error(notes, in->diag, "expected an array of sentences");
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++)
-        status = read_text(in, json_element(notes, i), &note[i]);
+        status = read_text(in, json_element_at(notes, i), &note[i]);
     in->recording->note = note;
     in->recording->note_count = count;
     return status;
@@ -246,13 +246,13 @@ static enum status read_storage(struct recording_reader *in, struct json_node no
     const int64_t end = in->recording->event_count;
     if (json_element_count(node) != 4)
         return json_error(node, in->diag, "expected [bytes, born, died, role]");
-    enum status status = json_as_i64(json_element(node, 0), 0, NUMBER_LIMIT, &bytes, in->diag);
+    enum status status = json_as_i64(json_element_at(node, 0), 0, NUMBER_LIMIT, &bytes, in->diag);
     if (status == STATUS_OK)
-        status = json_as_i64(json_element(node, 1), -1, end, &storage->first_event, in->diag);
+        status = json_as_i64(json_element_at(node, 1), -1, end, &storage->first_event, in->diag);
     if (status == STATUS_OK)
-        status = json_as_i64(json_element(node, 2), -1, end, &storage->last_event, in->diag);
+        status = json_as_i64(json_element_at(node, 2), -1, end, &storage->last_event, in->diag);
     if (status == STATUS_OK)
-        status = read_text(in, json_element(node, 3), &storage->role);
+        status = read_text(in, json_element_at(node, 3), &storage->role);
     storage->bytes = (uint64_t)bytes;
     if (status == STATUS_OK && storage->last_event >= 0 &&
         storage->last_event < storage->first_event)
@@ -266,7 +266,7 @@ static enum status read_storages(struct recording_reader *in, struct json_node l
     enum status status = STATUS_OK;
     double all = 0;
     for (uint32_t i = 0; i < in->recording->storage_count && status == STATUS_OK; i++) {
-        status = read_storage(in, json_element(list, i), &in->recording->storage[i]);
+        status = read_storage(in, json_element_at(list, i), &in->recording->storage[i]);
         all += (double)in->recording->storage[i].bytes;
     }
     return status != STATUS_OK || all <= BYTES_LIMIT
@@ -277,9 +277,10 @@ static enum status read_storages(struct recording_reader *in, struct json_node l
 /* ---- events ---- */
 
 static const char *const dtype_names[] = {
-    [STEP_BF16] = "bfloat16", [STEP_F16] = "float16",        [STEP_F32] = "float32",
-    [STEP_F64] = "float64",   [STEP_E4M3] = "float8_e4m3fn", [STEP_E5M2] = "float8_e5m2",
-    [STEP_OTHER] = "other",
+    [STEP_DTYPE_BF16] = "bfloat16",      [STEP_DTYPE_F16] = "float16",
+    [STEP_DTYPE_F32] = "float32",        [STEP_DTYPE_F64] = "float64",
+    [STEP_DTYPE_E4M3] = "float8_e4m3fn", [STEP_DTYPE_E5M2] = "float8_e5m2",
+    [STEP_DTYPE_OTHER] = "other",
 };
 
 const char *step_dtype_name(enum step_dtype dtype)
@@ -292,14 +293,14 @@ enum step_dtype step_dtype_of(const char *name)
     for (size_t i = 0; i < ARRAY_LEN(dtype_names); i++)
         if (strcmp(dtype_names[i], name) == 0)
             return (enum step_dtype)i;
-    return STEP_OTHER;
+    return STEP_DTYPE_OTHER;
 }
 
 /* Sets the strides of a tensor: those of the recording if tensor->is_strided, else those of a contiguous tensor. */
 static enum status read_strides(struct recording_reader *in, struct json_node node,
                                 struct step_tensor *tensor)
 {
-    struct json_node strides = json_element(node, 3);
+    struct json_node strides = json_element_at(node, 3);
     enum status status = STATUS_OK;
     int64_t next = 1;
     if (tensor->is_strided && json_element_count(strides) != tensor->dim_count)
@@ -309,7 +310,7 @@ static enum status read_strides(struct recording_reader *in, struct json_node no
         tensor->stride[i] = next;
         next *= tensor->size[i] > 0 ? tensor->size[i] : 1;
         if (tensor->is_strided)
-            status = json_as_i64(json_element(strides, i), -NUMBER_LIMIT, NUMBER_LIMIT,
+            status = json_as_i64(json_element_at(strides, i), -NUMBER_LIMIT, NUMBER_LIMIT,
                                  &tensor->stride[i], in->diag);
     }
     return status;
@@ -319,7 +320,7 @@ static enum status read_tensor(struct recording_reader *in, struct json_node nod
                                struct step_tensor *tensor)
 {
     const char *dtype;
-    struct json_node shape = json_element(node, 1);
+    struct json_node shape = json_element_at(node, 1);
     const size_t members = json_element_count(node), dims = json_element_count(shape);
     double elements = 1;
     if (members < 3 || members > 4 || !json_is_array(shape))
@@ -330,16 +331,17 @@ static enum status read_tensor(struct recording_reader *in, struct json_node nod
         return json_error(shape, in->diag, "a tensor of %zu dimensions; at most %d are read", dims,
                           STEP_DIMS_MAX);
     enum status status =
-        json_as_i64(json_element(node, 0), -1, (int64_t)in->recording->storage_count - 1,
+        json_as_i64(json_element_at(node, 0), -1, (int64_t)in->recording->storage_count - 1,
                     &tensor->storage, in->diag);
     for (size_t i = 0; i < dims && status == STATUS_OK; i++) {
-        status = json_as_i64(json_element(shape, i), 0, NUMBER_LIMIT, &tensor->size[i], in->diag);
+        status =
+            json_as_i64(json_element_at(shape, i), 0, NUMBER_LIMIT, &tensor->size[i], in->diag);
         elements *= fmax((double)tensor->size[i], 1);
     }
     if (status == STATUS_OK && elements > (double)NUMBER_LIMIT)
         return json_error(shape, in->diag, "a tensor of more than 2^60 elements");
     if (status == STATUS_OK)
-        status = json_as_string(json_element(node, 2), &dtype, in->diag);
+        status = json_as_string(json_element_at(node, 2), &dtype, in->diag);
     if (status != STATUS_OK)
         return status;
     tensor->dim_count = (uint8_t)dims;
@@ -356,7 +358,7 @@ static enum status read_tensors(struct recording_reader *in, struct json_node ev
     *begin = in->recording->tensor_count;
     *count = (uint32_t)json_element_count(list);
     for (uint32_t i = 0; i < *count && status == STATUS_OK; i++)
-        status = read_tensor(in, json_element(list, i),
+        status = read_tensor(in, json_element_at(list, i),
                              &in->recording->tensor[in->recording->tensor_count++]);
     return status;
 }
@@ -364,7 +366,7 @@ static enum status read_tensors(struct recording_reader *in, struct json_node ev
 static enum status read_kind(struct recording_reader *in, struct json_node node,
                              struct step_event *event)
 {
-    struct json_node op = json_find(node, "op"), k = json_find(node, "k"), named = op;
+    struct json_node op = json_find_member(node, "op"), k = json_find_member(node, "k"), named = op;
     const char *name;
     int first = STEP_RECORD_CUDA_EVENT, end = STEP_EVENT_KIND_COUNT;
     if (op.value == NULL)
@@ -396,7 +398,7 @@ static enum status read_kind(struct recording_reader *in, struct json_node node,
 static enum status read_operator(struct recording_reader *in, struct json_node node,
                                  struct step_event *event)
 {
-    struct json_node phase = json_find(node, "ph"), arg = json_find(node, "arg");
+    struct json_node phase = json_find_member(node, "ph"), arg = json_find_member(node, "arg");
     const char *letter = "f", *at;
     int64_t module;
     enum status status = read_i64(in, node, "m", 0, in->recording->module_count - 1, 0, &module);
@@ -418,16 +420,16 @@ static enum status read_operator(struct recording_reader *in, struct json_node n
         status = read_double(in, node, "rd", BYTES_LIMIT, &event->read_bytes);
     if (status == STATUS_OK)
         status = read_double(in, node, "wr", BYTES_LIMIT, &event->written_bytes);
-    struct json_node causal = json_find(arg, "is_causal");
+    struct json_node causal = json_find_member(arg, "is_causal");
     if (status == STATUS_OK && causal.value != NULL)
         status = json_as_bool(causal, &event->is_causal, in->diag);
     return status;
 }
 
-/* Reads how many bytes an all-to-all sends to each rank of its group; sets most_bytes_sent_by_a_rank and
+/* Reads how many bytes an all-to-all sends to each rank of its group; sets most_bytes_sent_to_one_rank and
  * index_in_group_sent_to. */
-static enum status read_sent_bytes(struct recording_reader *in, struct json_node sent,
-                                   struct step_event *event)
+static enum status read_bytes_sent_to_each_rank(struct recording_reader *in, struct json_node sent,
+                                                struct step_event *event)
 {
     const struct step_group *group =
         event->group != UINT32_MAX ? &in->recording->group[event->group] : NULL;
@@ -439,24 +441,25 @@ static enum status read_sent_bytes(struct recording_reader *in, struct json_node
         return json_error(sent, in->diag, "expected the bytes for each rank of the group 'g'");
     for (uint32_t i = 0; i < group->rank_count && status == STATUS_OK; i++) {
         double bytes = 0;
-        status = json_as_double(json_element(sent, i), 0, BYTES_LIMIT, &bytes, in->diag);
+        status = json_as_double(json_element_at(sent, i), 0, BYTES_LIMIT, &bytes, in->diag);
         receiver_count += bytes > 0;
         event->index_in_group_sent_to = bytes > 0 ? (int64_t)i : event->index_in_group_sent_to;
-        event->most_bytes_sent_by_a_rank = fmax(event->most_bytes_sent_by_a_rank, bytes);
+        event->most_bytes_sent_to_one_rank = fmax(event->most_bytes_sent_to_one_rank, bytes);
     }
     if (receiver_count != 1 || group->has_ranks_in_other_order)
         event->index_in_group_sent_to = -1;
-    if (status == STATUS_OK && group->rank_count * event->most_bytes_sent_by_a_rank > BYTES_LIMIT)
+    if (status == STATUS_OK && group->rank_count * event->most_bytes_sent_to_one_rank > BYTES_LIMIT)
         return json_error(sent, in->diag,
                           "%" PRIu32 " times the largest piece, %.0f, is more than 2^50 bytes",
-                          group->rank_count, event->most_bytes_sent_by_a_rank);
+                          group->rank_count, event->most_bytes_sent_to_one_rank);
     return status;
 }
 
 static enum status read_collective(struct recording_reader *in, struct json_node node,
                                    struct step_event *event)
 {
-    struct json_node group = json_find(node, "g"), is_async = json_find(node, "async");
+    struct json_node group = json_find_member(node, "g"),
+                     is_async = json_find_member(node, "async");
     const char *key;
     enum status status = read_double(in, node, "full", BYTES_LIMIT, &event->full_tensor_bytes);
     if (status == STATUS_OK && is_async.value != NULL)
@@ -472,7 +475,7 @@ static enum status read_collective(struct recording_reader *in, struct json_node
     for (uint32_t i = 0; i < in->recording->group_count && status == STATUS_OK; i++)
         if (strcmp(in->recording->group[i].key, key) == 0) {
             event->group = i;
-            return read_sent_bytes(in, json_find(node, "sent"), event);
+            return read_bytes_sent_to_each_rank(in, json_find_member(node, "sent"), event);
         }
     return status != STATUS_OK
                ? status
@@ -492,8 +495,8 @@ static enum status read_event(struct recording_reader *in, struct json_node node
     if (status == STATUS_OK)
         status = read_i64(in, node, "e", -1, NUMBER_LIMIT, -1, &event->cuda_event);
     if (status == STATUS_OK)
-        status =
-            read_i64(in, node, "on", -1, (int64_t)number - 1, -1, &event->index_of_awaited_event);
+        status = read_i64(in, node, "on", -1, (int64_t)number - 1, -1,
+                          &event->index_of_awaited_collective);
     if (status == STATUS_OK && event->kind < STEP_RECORD_CUDA_EVENT)
         status = read_operator(in, node, event);
     if (status == STATUS_OK && event->kind == STEP_COLLECTIVE)
@@ -509,9 +512,9 @@ static size_t count_tensors(struct json_node events)
 {
     size_t count = 0;
     for (size_t i = 0; i < json_element_count(events); i++) {
-        struct json_node event = json_element(events, i);
-        count += json_element_count(json_find(event, "in")) +
-                 json_element_count(json_find(event, "out"));
+        struct json_node event = json_element_at(events, i);
+        count += json_element_count(json_find_member(event, "in")) +
+                 json_element_count(json_find_member(event, "out"));
     }
     return count;
 }
@@ -534,7 +537,7 @@ static enum status read_events(struct recording_reader *in)
     r->tensor = arena_array(&r->arena, count_tensors(events), sizeof *r->tensor);
     status = read_storages(in, storages);
     for (uint32_t i = 0; i < r->event_count && status == STATUS_OK; i++)
-        status = read_event(in, json_element(events, i), i);
+        status = read_event(in, json_element_at(events, i), i);
     return status;
 }
 
@@ -542,7 +545,8 @@ enum status step_recording_parse(struct step_recording *r, const char *name, con
                                  size_t size, struct diag *diag)
 {
     struct json json;
-    enum status status = json_parse_within(&json, RECORDING_BYTES_LIMIT, name, data, size, diag);
+    enum status status =
+        json_parse_with_byte_limit(&json, RECORDING_BYTES_LIMIT, name, data, size, diag);
     struct recording_reader in = {.recording = r, .diag = diag};
     r->name = arena_text(&r->arena, name, strlen(name));
     if (status == STATUS_OK) {

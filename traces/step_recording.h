@@ -34,7 +34,7 @@ enum step_event_kind {
     STEP_HOST_WAIT_FOR_EVENT,   /* the host waits for event `e`, or for stream `s` */
     /* the host reads a value of the device ("item", "nonzero"): it waits for stream `s` */
     STEP_HOST_READS_VALUE,
-    STEP_WAIT_FOR_COLLECTIVE, /* stream `s` waits for the collective event[index_of_awaited_event] */
+    STEP_WAIT_FOR_COLLECTIVE, /* stream `s` waits for the collective event[index_of_awaited_collective] */
     STEP_EVENT_KIND_COUNT
 };
 
@@ -42,17 +42,17 @@ enum step_phase { STEP_FORWARD, STEP_BACKWARD, STEP_RECOMPUTE, STEP_OPTIMIZER, S
 
 /* The element types of PyTorch that a recording may name. */
 enum step_dtype {
-    STEP_BF16,
-    STEP_F16,
-    STEP_F32,
-    STEP_F64,
-    STEP_E4M3,
-    STEP_E5M2,
-    STEP_OTHER, /* all others: integers, booleans, complex numbers, other floats */
+    STEP_DTYPE_BF16,
+    STEP_DTYPE_F16,
+    STEP_DTYPE_F32,
+    STEP_DTYPE_F64,
+    STEP_DTYPE_E4M3,
+    STEP_DTYPE_E5M2,
+    STEP_DTYPE_OTHER, /* all others: integers, booleans, complex numbers, other floats */
 };
 
-/* step_dtype_name() returns PyTorch's name of an element type, "other" for STEP_OTHER; step_dtype_of() returns the
- * element type of a name, STEP_OTHER for unknown names. */
+/* step_dtype_name() returns PyTorch's name of an element type, "other" for STEP_DTYPE_OTHER; step_dtype_of() returns
+ * the element type of a name, STEP_DTYPE_OTHER for unknown names. */
 const char *step_dtype_name(enum step_dtype dtype);
 enum step_dtype step_dtype_of(const char *name);
 
@@ -77,13 +77,13 @@ struct step_event {
      * this is -1 or an event that the step has not recorded, such as 0. */
     int64_t cuda_event;
     /* for STEP_WAIT_FOR_COLLECTIVE: the index in event[] of the collective for which it waits; -1: unknown */
-    int64_t index_of_awaited_event;
+    int64_t index_of_awaited_collective;
     uint32_t group; /* of collectives: row of group[]; UINT32_MAX: none */
     double flops, read_bytes, written_bytes;
     /* of collectives: bytes of the whole tensor that is gathered, scattered or reduced */
     double full_tensor_bytes;
     /* for an uneven all-to-all: the most bytes that are sent to one rank; 0: every rank gets the same */
-    double most_bytes_sent_by_a_rank;
+    double most_bytes_sent_to_one_rank;
     /* for an uneven all-to-all that sends to one rank only: the index of that rank in the group; -1: no rank or several
      * ranks get bytes, or the group has_ranks_in_other_order */
     int64_t index_in_group_sent_to;

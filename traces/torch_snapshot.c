@@ -30,7 +30,7 @@ static const struct pickle_item *items_of_pickle_list(const struct pickle_value 
 
 /* True for a source in Python: "train.py", a script without an ending, or "<string>". Other frames are native: their
  * files are sources, objects and libraries in C++ ("thread48.o", "libc.so.6", "??"). */
-static bool is_python(const char *file)
+static bool is_python_source_file(const char *file)
 {
     static const char *const endings[] = {".py", ".pyx", ".pyc", ".ipynb"};
     const char *slash = strrchr(file, '/'), *name = slash == NULL ? file : slash + 1;
@@ -58,7 +58,7 @@ static const char *source_file_of_frame(const struct pickle_item *frame)
 /* Replaces *out by the name of the place that allocated a block, "modeling.py:120 forward": the innermost frame in the
  * user's code; else the innermost frame in Python; else, in a thread of autograd or a bare native thread, words that
  * say so; else the innermost frame of all. Without any frame, words say that no stack was recorded. */
-static void append_allocation_site_name(struct text *out, const struct pickle_value *block)
+static void set_allocation_site_name(struct text *out, const struct pickle_value *block)
 {
     const struct pickle_value *frames = pickle_find(block, "frames");
     if (items_of_pickle_list(frames) == NULL &&
@@ -68,7 +68,7 @@ static void append_allocation_site_name(struct text *out, const struct pickle_va
     bool autograd = false;
     for (const struct pickle_item *i = first; i != NULL && chosen == NULL; i = i->next) {
         autograd |= strstr(pickle_text_or(pickle_find(i->value, "name"), ""), "autograd::") != NULL;
-        if (!is_python(source_file_of_frame(i)))
+        if (!is_python_source_file(source_file_of_frame(i)))
             continue;
         python = python == NULL ? i : python;
         if (!is_source_file_of_framework(source_file_of_frame(i)))
@@ -128,7 +128,7 @@ static void grow_slots(struct site_table *sites)
         sites->row_of_slot[find_slot(sites, sites->snapshot->site[i].name)] = (uint32_t)i + 1;
 }
 
-static void add_site(struct site_table *sites, const struct text *name, uint64_t bytes)
+static void add_block_to_site(struct site_table *sites, const struct text *name, uint64_t bytes)
 {
     struct torch_snapshot *s = sites->snapshot;
     if (2 * (s->site_count + 1) > sites->slot_count)
@@ -176,7 +176,7 @@ static int64_t find_device(const struct pickle_value *segments)
 /* The blocks that were allocated or freed after the last failed allocation. A snapshot is dumped where the exception is
  * caught. By then the functions that the exception left have released their tensors, the activations of a step. So
  * these events are undone, to get the memory as it was at the failure. */
-struct changes_since_failure {
+struct blocks_changed_since_failure {
     const struct pickle_item *failure; /* the last failed allocation in the history; NULL: none */
     const struct pickle_item *history;
     struct snapshot_change {
@@ -206,14 +206,14 @@ static void add_change(struct snapshot_change **list, size_t *count, size_t *cap
                                  .event = event};
 }
 
-static int compare_changes(const void *left, const void *right)
+static int compare_blocks_by_address(const void *left, const void *right)
 {
     const struct snapshot_change *a = left, *b = right;
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
 /* Returns the index of the first freed block at or after an address. */
-static size_t first_freed_block_from_address(const struct changes_since_failure *since,
+static size_t first_freed_block_from_address(const struct blocks_changed_since_failure *since,
                                              uint64_t address)
 {
     size_t low = 0, high = since->freed_count;
@@ -238,7 +238,8 @@ static const struct snapshot_change *find_change(const struct snapshot_change *l
 
 /* Adds a block that was freed after the failure. If the block was also allocated after the failure, it was free
  * then, so both events are dropped. */
-static void add_freed_block(struct changes_since_failure *since, const struct pickle_value *event)
+static void add_freed_block(struct blocks_changed_since_failure *since,
+                            const struct pickle_value *event)
 {
     const struct snapshot_change *taken =
         find_change(since->taken, since->taken_count, read_bytes_member(event, "addr"));
@@ -248,7 +249,7 @@ static void add_freed_block(struct changes_since_failure *since, const struct pi
         add_change(&since->freed, &since->freed_count, &since->freed_capacity, event);
 }
 
-static void find_changes(struct torch_snapshot *s, struct changes_since_failure *since)
+static void find_changes(struct torch_snapshot *s, struct blocks_changed_since_failure *since)
 {
     for (const struct pickle_item *i = since->failure; i != NULL; i = i->next) {
         const char *action = pickle_text_or(pickle_find(i->value, "action"), "");
@@ -262,12 +263,13 @@ static void find_changes(struct torch_snapshot *s, struct changes_since_failure 
             s->reserved_bytes -= read_bytes_member(i->value, "size");
     }
     if (since->freed_count > 0)
-        qsort(since->freed, since->freed_count, sizeof *since->freed, compare_changes);
+        qsort(since->freed, since->freed_count, sizeof *since->freed, compare_blocks_by_address);
 }
 
 /* Finds the last failed allocation in the device's history. */
-static void find_failure(struct torch_snapshot *s, struct changes_since_failure *since,
-                         const struct pickle_value *traces)
+static void find_last_failed_allocation(struct torch_snapshot *s,
+                                        struct blocks_changed_since_failure *since,
+                                        const struct pickle_value *traces)
 {
     const struct pickle_item *trace = items_of_pickle_list(traces);
     for (int64_t i = 0; i < s->device && trace != NULL; i++)
@@ -284,8 +286,9 @@ static void find_failure(struct torch_snapshot *s, struct changes_since_failure 
 
 /* Raises largest_free_bytes if the free range of `bytes` bytes at `address` has a larger part that was already free at
  * the failure: one that has no block freed since then. */
-static void raise_largest_free(struct torch_snapshot *s, const struct changes_since_failure *since,
-                               uint64_t address, uint64_t bytes)
+static void raise_largest_free(struct torch_snapshot *s,
+                               const struct blocks_changed_since_failure *since, uint64_t address,
+                               uint64_t bytes)
 {
     uint64_t at = address, end = address + bytes;
     for (size_t i = first_freed_block_from_address(since, address);
@@ -305,13 +308,13 @@ static void add_active_block(struct torch_snapshot *s, struct site_table *sites,
     s->active_bytes += bytes;
     s->requested_bytes += asked > 0 ? asked : bytes;
     s->active_block_count++;
-    append_allocation_site_name(&name, frames);
-    add_site(sites, &name, bytes);
+    set_allocation_site_name(&name, frames);
+    add_block_to_site(sites, &name, bytes);
     text_release(&name);
 }
 
 static void add_blocks(struct torch_snapshot *s, struct site_table *sites,
-                       const struct changes_since_failure *since,
+                       const struct blocks_changed_since_failure *since,
                        const struct pickle_value *segment)
 {
     /* the blocks of a segment follow each other without gaps */
@@ -333,7 +336,7 @@ static void add_blocks(struct torch_snapshot *s, struct site_table *sites,
 /* Adds the blocks that were in use at the failure and have been freed since. Each counts for the place that allocated
  * it or, if the history does not reach back to its allocation, for the place that freed it. */
 static void add_blocks_freed_after_failure(struct torch_snapshot *s, struct site_table *sites,
-                                           const struct changes_since_failure *since)
+                                           const struct blocks_changed_since_failure *since)
 {
     for (const struct pickle_item *i = since->history;
          since->freed_count > 0 && i != since->failure; i = i->next) {
@@ -378,7 +381,7 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
     struct arena arena = {0};
     struct pickle_value *root = NULL;
     struct site_table sites = {.snapshot = s};
-    struct changes_since_failure since = {0};
+    struct blocks_changed_since_failure since = {0};
     enum status status = pickle_parse(&root, &arena, name, data, size, diag);
     if (status != STATUS_OK)
         goto out;
@@ -398,7 +401,7 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
             goto out;
         }
     s->device = find_device(segments);
-    find_failure(s, &since, pickle_find(root, "device_traces"));
+    find_last_failed_allocation(s, &since, pickle_find(root, "device_traces"));
     find_changes(s, &since);
     for (const struct pickle_item *i = items_of_pickle_list(segments); i != NULL; i = i->next) {
         if (pickle_int_or(pickle_find(i->value, "device"), 0) != s->device)

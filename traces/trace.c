@@ -82,7 +82,7 @@ bool trace_find_or_add_label(struct trace *trace, const char *text, size_t size,
     return true;
 }
 
-uint16_t trace_label_id(struct trace *trace, const char *text)
+uint16_t trace_intern_label(struct trace *trace, const char *text)
 {
     uint16_t label = 0;
     bool found = trace_find_or_add_label(trace, text, strlen(text), &label);

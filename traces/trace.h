@@ -55,11 +55,11 @@ struct trace {
 };
 
 enum { TRACE_LABEL_LIMIT = 65536 };
-#define TRACE_NUMBER_MAX 1e100
+#define TRACE_MAGNITUDE_MAX 1e100
 
 /* X(member, type): the columns of both tables, in the order of their files. Types: U32, a whole number from 0 on; I32,
- * a whole number from -1 on; LABEL, any text; TIME, a number from -TRACE_NUMBER_MAX to TRACE_NUMBER_MAX; AMOUNT,
- * one from 0 to TRACE_NUMBER_MAX. The limit keeps sums over all rows finite. */
+ * a whole number from -1 on; LABEL, any text; TIME, a number from -TRACE_MAGNITUDE_MAX to TRACE_MAGNITUDE_MAX; AMOUNT,
+ * one from 0 to TRACE_MAGNITUDE_MAX. The limit keeps sums over all rows finite. */
 #define TRACE_OP_COLUMNS(X)                                                                        \
     X(rank, U32)                                                                                   \
     X(stream, LABEL)                                                                               \
@@ -88,7 +88,7 @@ enum { TRACE_OP_COLUMNS_OPTIONAL = 1 };
 void trace_release(struct trace *trace);
 /* Returns the id of a label, which is added if it is new. A trace has at most TRACE_LABEL_LIMIT labels. The empty
  * text has id 0. */
-uint16_t trace_label_id(struct trace *trace, const char *text);
+uint16_t trace_intern_label(struct trace *trace, const char *text);
 /* Sets *label to the id of the label text[0..size), which need not end in NUL and is added if it is new. Returns false
  * if the table is full. */
 bool trace_find_or_add_label(struct trace *trace, const char *text, size_t size, uint16_t *label);

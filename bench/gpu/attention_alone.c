@@ -37,7 +37,7 @@ struct call_buffers {
 /* A plan of cuDNN that is called directly, and everything that its calls need. */
 struct direct_plan {
     size_t set_count, call_count;
-    size_t measured_calls; /* the last ones; the calls before them warm up */
+    size_t measured_call_count; /* the last ones; the calls before them warm up */
     struct call_buffers *buffer_sets;
     void *scratch;
     cudaEvent_t *begin, *end;
@@ -76,14 +76,15 @@ static bool allocate_sets(struct direct_plan *a, const struct size *s, bool back
             void **to;
             size_t elements;
             bool wanted;
-        } rows_of[] = {
+        } kernel_array_of_rows[] = {
             {&b->q, queries, true},   {&b->k, keys, true},          {&b->v, keys, true},
             {&b->o, queries, true},   {&b->d_o, queries, backward}, {&b->dq, queries, backward},
             {&b->dk, keys, backward}, {&b->dv, keys, backward},
         };
-        for (size_t k = 0; k < ARRAY_LEN(rows_of); k++)
-            if (rows_of[k].wanted && (*rows_of[k].to = new_filled_buffer(
-                                          DTYPE_BF16, rows_of[k].elements, 16 * i + k)) == NULL)
+        for (size_t k = 0; k < ARRAY_LEN(kernel_array_of_rows); k++)
+            if (kernel_array_of_rows[k].wanted &&
+                (*kernel_array_of_rows[k].to = new_filled_buffer(
+                     DTYPE_BF16, kernel_array_of_rows[k].elements, 16 * i + k)) == NULL)
                 return false;
         if ((b->stats = new_filled_buffer(DTYPE_F32, rows, 16 * i + 8)) == NULL)
             return false;
@@ -155,15 +156,15 @@ static int compare_floats(const void *a, const void *b)
 
 static const char *find_median_s(const struct direct_plan *a, double *median_s)
 {
-    float *ms = heap_alloc(a->measured_calls, sizeof *ms);
+    float *ms = heap_alloc(a->measured_call_count, sizeof *ms);
     cudaError_t error = cudaSuccess;
-    for (size_t i = 0; i < a->measured_calls && error == cudaSuccess; i++) {
-        size_t call = a->call_count - a->measured_calls + i;
+    for (size_t i = 0; i < a->measured_call_count && error == cudaSuccess; i++) {
+        size_t call = a->call_count - a->measured_call_count + i;
         error = cudaEventElapsedTime(&ms[i], a->begin[call], a->end[call]);
     }
     if (error == cudaSuccess) {
-        qsort(ms, a->measured_calls, sizeof *ms, compare_floats);
-        *median_s = 1e-3 * ms[a->measured_calls / 2];
+        qsort(ms, a->measured_call_count, sizeof *ms, compare_floats);
+        *median_s = 1e-3 * ms[a->measured_call_count / 2];
     }
     free(ms);
     return error == cudaSuccess ? NULL : cudaGetErrorString(error);
@@ -185,7 +186,7 @@ static double direct_call_s(const struct cudnn *dnn, const struct size *s, bool 
         .mask = s->mask == MASK_CAUSAL ? FUSED_MASK_CAUSAL_FROM_START : FUSED_MASK_NONE,
         .is_backward = backward,
     };
-    struct direct_plan a = {.measured_calls = repeats,
+    struct direct_plan a = {.measured_call_count = repeats,
                             .call_count = microbench_warmup_runs((uint32_t)repeats) + repeats,
                             .fused = fused_new(dnn, &shape)};
     double median_s = 0;
@@ -213,7 +214,7 @@ static enum status measure_op(const struct size *s, bool backward, double second
     };
     const struct microbench_options options = {
         .backend = "cuda", .dtype = DTYPE_BF16, .round_s = seconds};
-    return microbench_run(&wanted, &options, point, diag);
+    return microbench_measure_case(&wanted, &options, point, diag);
 }
 
 /* Returns the flops: 4 forward, 10 backward, for each dimension of each pair of a query and a key that it sees. */

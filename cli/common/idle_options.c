@@ -21,10 +21,10 @@ static uint64_t bit_of_choice_row_note(size_t row, size_t note)
 static bool is_option_of_choice_row_given(const struct options *options,
                                           const struct choice_row *row)
 {
-    return row->note[0].text != NULL && options_given(options, row->option->name);
+    return row->note[0].text != NULL && is_option_given(options, row->option->name);
 }
 
-bool idle_options_any_given(const struct options *options)
+bool is_possibly_idle_option_given(const struct options *options)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++)
         if (is_option_of_choice_row_given(options, &choice_rows[i]))
@@ -32,8 +32,8 @@ bool idle_options_any_given(const struct options *options)
     return false;
 }
 
-void idle_options_add(struct idle_options *idle, const struct options *options,
-                      const struct request *r, const struct choices *c)
+void idle_options_add_configuration(struct idle_options *idle, const struct options *options,
+                                    const struct request *r, const struct choices *c)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++)
         for (size_t k = 0;
@@ -59,15 +59,16 @@ void idle_options_add_notes(const struct idle_options *idle, struct diag *note)
             if (text == NULL ||
                 ((idle->given_bits & ~idle->used_bits) & bit_of_choice_row_note(i, k)) == 0)
                 continue;
-            const struct option_label name = options_make_label(choice_rows[i].option->name);
+            const struct option_name_with_dashes name =
+                options_name_with_dashes(choice_rows[i].option->name);
             diag_note(note, (struct loc){.name = name.text}, "%s", text);
         }
 }
 
-void idle_options_note_one_prediction(const struct options *options, const struct request *r,
-                                      const struct choices *c, struct diag *note)
+void note_idle_options_of_prediction(const struct options *options, const struct request *r,
+                                     const struct choices *c, struct diag *note)
 {
     struct idle_options idle = {0};
-    idle_options_add(&idle, options, r, c);
+    idle_options_add_configuration(&idle, options, r, c);
     idle_options_add_notes(&idle, note);
 }

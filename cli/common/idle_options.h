@@ -21,12 +21,12 @@ struct idle_options {
 };
 
 /* Returns whether the user gave any of the options that have notes. */
-bool idle_options_any_given(const struct options *options);
+bool is_possibly_idle_option_given(const struct options *options);
 
 /* Notes which options were given and which of them a configuration uses. r: the request that the options make; c: the
  * choices that follow from it. */
-void idle_options_add(struct idle_options *idle, const struct options *options,
-                      const struct request *r, const struct choices *c);
+void idle_options_add_configuration(struct idle_options *idle, const struct options *options,
+                                    const struct request *r, const struct choices *c);
 
 /* Returns whether every option that was given is used, so that further configurations cannot change the notes. */
 bool idle_options_are_all_used(const struct idle_options *idle);
@@ -36,7 +36,7 @@ void idle_options_add_notes(const struct idle_options *idle, struct diag *note);
 
 /* Adds to `note` a message for each given option that a configuration does not use. For a command that makes only
  * one configuration. */
-void idle_options_note_one_prediction(const struct options *options, const struct request *r,
-                                      const struct choices *c, struct diag *note);
+void note_idle_options_of_prediction(const struct options *options, const struct request *r,
+                                     const struct choices *c, struct diag *note);
 
 #endif

@@ -26,7 +26,7 @@ static const struct option *find_option(const struct option_set *const *sets, co
     return NULL;
 }
 
-static size_t count_options(const struct option_set *const *sets)
+static size_t count_options_of_sets(const struct option_set *const *sets)
 {
     size_t count = 0;
     for (size_t s = 0; sets[s] != NULL; s++)
@@ -34,9 +34,9 @@ static size_t count_options(const struct option_set *const *sets)
     return count;
 }
 
-struct option_label options_make_label(const char *name)
+struct option_name_with_dashes options_name_with_dashes(const char *name)
 {
-    struct option_label shown;
+    struct option_name_with_dashes shown;
     snprintf(shown.text, sizeof shown.text, "%s%.30s", name[1] == '\0' ? "-" : "--", name);
     return shown;
 }
@@ -74,7 +74,7 @@ static enum status parse_choice(const struct option *option, const char *text, i
         text_printf(&all, "%s%s", i == 0 ? "" : ", ", option->names[i]);
     const char *near = diag_synonym_in_list(text, option->names, option->name_count);
     if (near == NULL)
-        near = diag_option_for_value(text);
+        near = diag_option_suggested_for_word(text);
     enum status status =
         diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not one of %s%s%s%s", text,
                    all.data == NULL ? "" : all.data, near != NULL ? "; did you mean '" : "",
@@ -86,7 +86,7 @@ static enum status parse_choice(const struct option *option, const char *text, i
 static enum status parse_value(const struct option *option, const char *text,
                                struct option_value *value, struct diag *diag)
 {
-    struct option_label shown = options_make_label(option->name);
+    struct option_name_with_dashes shown = options_name_with_dashes(option->name);
     struct loc at = {.name = shown.text};
     value->text = text;
     if (text[0] == '\0')
@@ -128,7 +128,7 @@ static enum status parse_value(const struct option *option, const char *text,
 static enum status report_unknown_option(const struct option_set *const *sets, const char *word,
                                          size_t size, struct diag *diag)
 {
-    const char **names = heap_alloc(count_options(sets) + 1, sizeof *names);
+    const char **names = heap_alloc(count_options_of_sets(sets) + 1, sizeof *names);
     size_t count = 0;
     for (size_t s = 0; sets[s] != NULL; s++)
         for (size_t i = 0; i < sets[s]->option_count; i++)
@@ -143,12 +143,12 @@ static enum status report_unknown_option(const struct option_set *const *sets, c
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "there is no such option; --help lists them all");
     return diag_error(diag, at, STATUS_BAD_INPUT, "there is no such option; did you mean '%s'?",
-                      options_make_label(nearest).text);
+                      options_name_with_dashes(nearest).text);
 }
 
 enum status options_refuse_list(const char *name, const char *list, struct diag *diag)
 {
-    struct option_label shown = options_make_label(name);
+    struct option_name_with_dashes shown = options_name_with_dashes(name);
     return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
                       "'%s' is a list: what a sweep varies is given as --vary %s=%s", list, name,
                       list);
@@ -184,7 +184,7 @@ static enum status parse_option(struct options *options, int argc, char **argv, 
         return report_unknown_option(options->sets, word, dashes + size, diag);
 
     struct option_value *value = &options->value[row];
-    struct option_label shown = options_make_label(option->name);
+    struct option_name_with_dashes shown = options_name_with_dashes(option->name);
     struct loc at = {.name = shown.text};
     if (value->is_given && option->kind != OPTION_REPEATABLE)
         return diag_error(diag, at, STATUS_BAD_INPUT, "given twice");
@@ -222,7 +222,7 @@ enum status options_parse(struct options *options, const struct option_set *cons
 {
     *options = (struct options){
         .sets = sets,
-        .value = heap_zalloc(count_options(sets) + 1, sizeof *options->value),
+        .value = heap_zalloc(count_options_of_sets(sets) + 1, sizeof *options->value),
         .argument = heap_zalloc((size_t)argc + 1, sizeof *options->argument),
     };
     bool only_arguments = false;
@@ -242,7 +242,7 @@ enum status options_parse(struct options *options, const struct option_set *cons
 
 void options_release(struct options *options)
 {
-    size_t count = options->sets == NULL ? 0 : count_options(options->sets);
+    size_t count = options->sets == NULL ? 0 : count_options_of_sets(options->sets);
     for (size_t i = 0; i < count; i++)
         free((void *)options->value[i].texts);
     free(options->value);
@@ -262,7 +262,7 @@ static const struct option_value *find_value(const struct options *options, cons
     return &options->value[row];
 }
 
-bool options_given(const struct options *options, const char *name)
+bool is_option_given(const struct options *options, const char *name)
 {
     return find_value(options, name, ~0u)->is_given;
 }
@@ -272,7 +272,7 @@ const char *options_text(const struct options *options, const char *name)
     return find_value(options, name, ~(1u << OPTION_FLAG))->text;
 }
 
-int64_t options_count(const struct options *options, const char *name)
+int64_t options_whole_number(const struct options *options, const char *name)
 {
     return find_value(options, name, 1u << OPTION_INTEGER | 1u << OPTION_TOKENS)->whole_number;
 }
@@ -326,7 +326,7 @@ void options_replace_text(struct options *options, const char *name, const char 
     options->value[row].text = text;
 }
 
-void options_set_not_given(struct options *options, const char *name)
+void options_unset(struct options *options, const char *name)
 {
     size_t row;
     const struct option *option = find_option(options->sets, name, strlen(name), &row);
@@ -345,12 +345,12 @@ const struct option *options_find(const struct option_set *const *sets, const ch
 enum status options_refuse_both(const struct options *options, const char *one, const char *other,
                                 struct diag *diag)
 {
-    if (!options_given(options, one) || !options_given(options, other))
+    if (!is_option_given(options, one) || !is_option_given(options, other))
         return STATUS_OK;
-    struct option_label shown = options_make_label(one);
+    struct option_name_with_dashes shown = options_name_with_dashes(one);
     return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
                       "cannot be given together with %s: leave one of the two out",
-                      options_make_label(other).text);
+                      options_name_with_dashes(other).text);
 }
 
 void options_put_quoted_word(struct text *out, const char *word)
@@ -448,7 +448,7 @@ void options_put_command(struct text *out, const struct options *options,
                            : option->kind == OPTION_REPEATABLE ? (size_t)value->whole_number
                                                                : 1;
             for (size_t k = 0; k < times; k++) {
-                text_printf(out, " %s", options_make_label(option->name).text);
+                text_printf(out, " %s", options_name_with_dashes(option->name).text);
                 if (option->kind != OPTION_FLAG)
                     options_put_quoted_word(out, option->kind == OPTION_REPEATABLE ? value->texts[k]
                                                                                    : value->text);
@@ -456,7 +456,7 @@ void options_put_command(struct text *out, const struct options *options,
         }
 }
 
-bool options_find_in_written_command(const char *command, const char *name, struct text *value)
+bool options_value_in_written_command(const char *command, const char *name, struct text *value)
 {
     struct arena arena = {0};
     char **word = NULL;
@@ -505,7 +505,7 @@ static void print_option(struct text *out, const struct option *option)
 {
     size_t width = screen_help_width();
     struct text head = {0}, body = {0};
-    text_printf(&head, "  %s", options_make_label(option->name).text);
+    text_printf(&head, "  %s", options_name_with_dashes(option->name).text);
     if (option->kind == OPTION_CHOICE && option->value_name == NULL) {
         text_putc(&head, ' ');
         for (size_t i = 0; i < option->name_count; i++)
@@ -540,8 +540,9 @@ enum status options_check_refused(const struct options *options,
                                   const struct refused_option *refused, struct diag *diag)
 {
     for (; refused != NULL && refused->name != NULL; refused++)
-        if (options_given(options, refused->name))
-            return diag_error(diag, (struct loc){.name = options_make_label(refused->name).text},
+        if (is_option_given(options, refused->name))
+            return diag_error(diag,
+                              (struct loc){.name = options_name_with_dashes(refused->name).text},
                               STATUS_BAD_INPUT, "%s; leave it out", refused->reason);
     return STATUS_OK;
 }

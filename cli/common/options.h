@@ -54,10 +54,10 @@ struct options {
 };
 
 /* The name of an option as messages show it: "--seq", "-o". */
-struct option_label {
+struct option_name_with_dashes {
     char text[40];
 };
-struct option_label options_make_label(const char *name);
+struct option_name_with_dashes options_name_with_dashes(const char *name);
 
 /* Parses argv[0..argc), which starts after the command's name. `sets` must outlive *options. */
 enum status options_parse(struct options *options, const struct option_set *const *sets, int argc,
@@ -67,10 +67,11 @@ void options_release(struct options *options);
 /* The following functions return what is known of an option by its name. Asking for an option that no set has, or
  * for a value of another kind, is a programming error (an assert). */
 /* Returns whether the user gave the option; for a flag: whether it is set. */
-bool options_given(const struct options *options, const char *name);
+bool is_option_given(const struct options *options, const char *name);
 /* Returns the text of an option; NULL: it has no value. */
 const char *options_text(const struct options *options, const char *name);
-int64_t options_count(const struct options *options, const char *name); /* 0: it has no value */
+int64_t options_whole_number(const struct options *options,
+                             const char *name);                         /* 0: it has no value */
 double options_number(const struct options *options, const char *name); /* 0: it has no value */
 int options_index_of_choice(const struct options *options,
                             const char *name); /* -1: it has no value */
@@ -91,7 +92,7 @@ enum status options_check_value(const struct option *option, const char *value, 
 void options_replace_text(struct options *options, const char *name, const char *text);
 
 /* Treats an option as not given and without a fallback from now on. */
-void options_set_not_given(struct options *options, const char *name);
+void options_unset(struct options *options, const char *name);
 
 /* Returns the row of an option; NULL: no set has an option of that name. */
 const struct option *options_find(const struct option_set *const *sets, const char *name);
@@ -121,7 +122,7 @@ void options_put_command(struct text *out, const struct options *options,
 
 /* Finds the value of an option in a command line that options_put_command() wrote, as headers of files have it, and
  * sets *value to it. Returns false, with *value empty, if the command does not have the option, or is NULL. */
-bool options_find_in_written_command(const char *command, const char *name, struct text *value);
+bool options_value_in_written_command(const char *command, const char *name, struct text *value);
 
 /* An option that a command refuses although one of its sets has it, since it would have no effect there. Lists of them
  * end in a row without a name; NULL is an empty list. */

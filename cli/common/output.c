@@ -22,7 +22,7 @@ void command_begin_json(struct json_out *json, const char *schema)
 
 enum status command_print(const struct text *text, struct diag *diag)
 {
-    return file_set_write("-", text->data, text->size, diag);
+    return file_set_write_single_file("-", text->data, text->size, diag);
 }
 
 void command_print_notes(const struct diag *note)
@@ -33,9 +33,9 @@ void command_print_notes(const struct diag *note)
 
 void command_exit_if_interrupted(const struct diag *diag)
 {
-    if (interrupt_signal() == 0 || diag->text == NULL)
+    if (interrupt_caught_signal() == 0 || diag->text == NULL)
         return;
-    int number = interrupt_signal();
+    int number = interrupt_caught_signal();
     screen_print_messages(diag->text);
     signal(number, SIG_DFL);
     raise(number);
@@ -43,7 +43,7 @@ void command_exit_if_interrupted(const struct diag *diag)
 
 /* Continues a digest with the bytes of a file, and returns it. A file that cannot be read is replaced by the process id
  * and the time, so that the digest equals that of no other process. */
-static uint64_t add_file_digest(uint64_t digest, const char *path)
+static uint64_t continue_digest_with_file(uint64_t digest, const char *path)
 {
     struct text file = {0};
     if (text_read(&file, path, NULL) == STATUS_OK) {
@@ -77,8 +77,8 @@ enum status command_put_build_id(struct text *out, struct diag *diag)
         return status;
     engine_version(&major, &minor, &patch);
     engine_append_path(&module);
-    uint64_t digest =
-        add_file_digest(add_file_digest(DIGEST_OF_NO_BYTES, "/proc/self/exe"), module.data);
+    uint64_t digest = continue_digest_with_file(
+        continue_digest_with_file(DIGEST_OF_NO_BYTES, "/proc/self/exe"), module.data);
     text_printf(out, "longhaul %s, SimGrid %d.%d.%d, program %016" PRIx64, LONGHAUL_VERSION, major,
                 minor, patch, digest);
     text_release(&module);

@@ -138,7 +138,7 @@ static void print_progress_on_alarm(int number)
     errno = error;
 }
 
-void progress_show_part_of_work(const char *what)
+void progress_show_running_part_seconds(const char *what)
 {
     const struct itimerval every = {{1, 0}, {1, 0}}, never = {{0, 0}, {0, 0}};
     bool began = part != NULL;

@@ -10,6 +10,6 @@ void progress_show_on_terminal(void);
  * seconds for the first time, and then every second. It is for parts of unknown length. The text
  * `what` must stay valid while it is shown. what NULL: no part is running any more, and the line is
  * erased. While a part is shown, the signal SIGALRM is in use. */
-void progress_show_part_of_work(const char *what);
+void progress_show_running_part_seconds(const char *what);
 
 #endif

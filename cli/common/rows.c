@@ -218,7 +218,7 @@ static void put_number_as_text(struct text *out, const struct column *column, do
     case COLUMN_SHARE:
         text_printf(out, "%.1f%s", 100 * value, unit);
         break;
-    case COLUMN_PERCENT:
+    case COLUMN_WHOLE_PERCENT:
         text_printf(out, "%.0f%s", 100 * value, unit);
         break;
     case COLUMN_SMALL_NUMBER:

@@ -30,7 +30,7 @@ enum column_kind {
     COLUMN_GIB,                /* bytes, shown in GiB */
     COLUMN_SIGNED_PERCENT, /* a fraction with its sign, shown in percent; "-" if it is not known */
     COLUMN_SHARE,          /* a fraction, shown in percent; "-" if it is not known */
-    COLUMN_PERCENT,        /* a fraction, shown in percent without decimals */
+    COLUMN_WHOLE_PERCENT,  /* a fraction, shown in percent without decimals */
     COLUMN_SMALL_NUMBER,   /* a small number, shown as 1.2e-05; "-" if it is not known */
     COLUMN_NESTED_ROWS, /* rows of another table, which only JSON has; `description` is that table's name */
     COLUMN_JSON_OBJECT, /* numbers and texts with names of their own, which only JSON has */

@@ -157,7 +157,7 @@ void screen_put_labelled_line(const struct screen *screen, const char *label, co
     screen_wrap(screen->out, text, LABEL_WIDTH, LABEL_WIDTH, screen->width);
 }
 
-void screen_put_text(const struct screen *screen, const char *text)
+void screen_put_wrapped_text(const struct screen *screen, const char *text)
 {
     text_printf(screen->out, "%*s", INDENT, "");
     screen_wrap(screen->out, text, INDENT, INDENT, screen->width);

@@ -41,7 +41,7 @@ void screen_put_heading(const struct screen *screen, const char *heading);
 void screen_put_labelled_line(const struct screen *screen, const char *label, const char *text);
 
 /* Appends sentences, indented by two columns. */
-void screen_put_text(const struct screen *screen, const char *text);
+void screen_put_wrapped_text(const struct screen *screen, const char *text);
 
 /* Appends a command that can be pasted, indented by two columns. */
 void screen_put_command(const struct screen *screen, const char *command);

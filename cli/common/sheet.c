@@ -16,7 +16,7 @@ const char *const sheet_tone_names[] = {
 
 /* ---- sections ---- */
 
-static void begin_section(struct sheet *sheet, enum sheet_section section, const char *heading)
+static void begin_section_json(struct sheet *sheet, enum sheet_section section, const char *heading)
 {
     json_begin_object(sheet->json, NULL);
     json_put_text(sheet->json, "section", sheet_section_names[section]);
@@ -24,7 +24,7 @@ static void begin_section(struct sheet *sheet, enum sheet_section section, const
     json_begin_array(sheet->json, "blocks");
 }
 
-static void end_section(struct sheet *sheet)
+static void end_section_json(struct sheet *sheet)
 {
     json_end_array(sheet->json);
     json_end_object(sheet->json);
@@ -35,14 +35,14 @@ void sheet_begin(struct sheet *sheet)
     if (sheet->json == NULL)
         return;
     json_begin_array(sheet->json, "sheet");
-    begin_section(sheet, SHEET_SECTION_ANSWER, "");
+    begin_section_json(sheet, SHEET_SECTION_ANSWER, "");
 }
 
 void sheet_end(struct sheet *sheet)
 {
     if (sheet->json == NULL)
         return;
-    end_section(sheet);
+    end_section_json(sheet);
     json_end_array(sheet->json);
 }
 
@@ -52,8 +52,8 @@ void sheet_section(struct sheet *sheet, enum sheet_section section, const char *
         screen_put_heading(sheet->screen, heading);
         return;
     }
-    end_section(sheet);
-    begin_section(sheet, section, heading);
+    end_section_json(sheet);
+    begin_section_json(sheet, section, heading);
 }
 
 /* ---- blocks ---- */
@@ -113,7 +113,7 @@ void sheet_labelled_value(struct sheet *sheet, const char *label, const char *va
 void sheet_text(struct sheet *sheet, const char *text)
 {
     if (sheet->json == NULL)
-        screen_put_text(sheet->screen, text);
+        screen_put_wrapped_text(sheet->screen, text);
     else
         put_json_block(sheet, SHEET_TEXT, NULL, NULL, text);
 }
@@ -121,7 +121,7 @@ void sheet_text(struct sheet *sheet, const char *text)
 void sheet_warning(struct sheet *sheet, const char *text)
 {
     if (sheet->json == NULL)
-        screen_put_text(sheet->screen, text);
+        screen_put_wrapped_text(sheet->screen, text);
     else
         put_json_block(sheet, SHEET_WARNING, NULL, NULL, text);
 }

@@ -154,9 +154,9 @@ enum gnuplot_channel {
 #define DATA_PATH "/dev/fd/3"
 #define GNUPLOT_PICTURE_PATH "/dev/fd/1"
 
-static bool write_channel(int fd, const struct text *text)
+static bool write_channel_and_rewind(int fd, const struct text *text)
 {
-    return open_file_write(fd, text->data, text->size) && lseek(fd, 0, SEEK_SET) == 0;
+    return open_file_write_all_to_fd(fd, text->data, text->size) && lseek(fd, 0, SEEK_SET) == 0;
 }
 
 static _Noreturn void exec_gnuplot(const int channel[CHANNEL_COUNT], pid_t parent)
@@ -231,21 +231,24 @@ static void remove_pixel_snapping(struct text *svg)
     }
 }
 
-static enum status draw_figure(const struct figure *figure, enum figure_format format,
-                               const struct text *program, const int channel[CHANNEL_COUNT],
-                               struct text *picture, struct diag *diag)
+static enum status run_gnuplot_and_read_picture(const struct figure *figure,
+                                                enum figure_format format,
+                                                const struct text *program,
+                                                const int channel[CHANNEL_COUNT],
+                                                struct text *picture, struct diag *diag)
 {
     struct text words = {0}, got = {0};
     int code = 0;
-    if (!write_channel(channel[CHANNEL_PROGRAM], program) ||
-        !write_channel(channel[CHANNEL_DATA], &figure->csv))
+    if (!write_channel_and_rewind(channel[CHANNEL_PROGRAM], program) ||
+        !write_channel_and_rewind(channel[CHANNEL_DATA], &figure->csv))
         return diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
                           "cannot write the program of the figure to its standard input: %s",
                           strerror(errno));
     enum status status = run_gnuplot(channel, &code, diag);
-    if (status == STATUS_OK && (code != 0 || !open_file_read(channel[CHANNEL_PICTURE], &got) ||
-                                !is_complete_picture(&got, format))) {
-        open_file_read(channel[CHANNEL_MESSAGES], &words);
+    if (status == STATUS_OK &&
+        (code != 0 || !open_file_read_all_from_fd(channel[CHANNEL_PICTURE], &got) ||
+         !is_complete_picture(&got, format))) {
+        open_file_read_all_from_fd(channel[CHANNEL_MESSAGES], &words);
         status = diag_error(diag, (struct loc){.name = "gnuplot"}, STATUS_SYSTEM,
                             "cannot draw plots/%s.gp: %s", figure->script_name,
                             last_line_of_gnuplot_messages(&words, got.size));
@@ -278,7 +281,8 @@ enum status figure_draw(const struct figure *figure, struct figure_look look, st
     if (status == STATUS_OK)
         status = put_gnuplot_program(&program, figure, look, DATA_PATH, GNUPLOT_PICTURE_PATH, diag);
     if (status == STATUS_OK)
-        status = draw_figure(figure, look.format, &program, channel, picture, diag);
+        status =
+            run_gnuplot_and_read_picture(figure, look.format, &program, channel, picture, diag);
     for (int i = 0; i < CHANNEL_COUNT; i++)
         if (channel[i] >= 0)
             close(channel[i]);

@@ -86,7 +86,7 @@ struct figure_options {
     /* the interval of a time axis that is shown, in seconds; shown_to_s 0: to the end */
     double shown_from_s, shown_to_s;
     /* ops that give the interval, in place of times (cli/figure/window.h); NULL: times give it */
-    const char *op_window;
+    const char *op_window_text;
     long rank;               /* the rank of a trace whose rows are drawn */
     const char *memory_name; /* the memory that is drawn; NULL: "hbm" */
     /* A memory figure shows a line at the bytes that a GPU needs, which are more than those of its buffers. It may
@@ -109,14 +109,15 @@ enum status figure_pipeline(struct figure *figure, const struct trace *trace,
                             const struct figure_options *wanted, struct diag *diag);
 enum status figure_memory(struct figure *figure, const struct trace *trace,
                           const struct figure_options *wanted, struct diag *diag);
-/* A trace of figure_memories(). The figure overlays the memory of several traces, each as the sum of its categories
- * over time, from the start of the trace's window. */
+/* A trace of figure_memory_of_several_traces(). The figure overlays the memory of several traces, each as the sum of
+ * its categories over time, from the start of the trace's window. */
 struct figure_trace {
     const char *name;
     const struct trace *trace;
 };
-enum status figure_memories(struct figure *figure, const struct figure_trace *traces, size_t count,
-                            const struct figure_options *wanted, struct diag *diag);
+enum status figure_memory_of_several_traces(struct figure *figure,
+                                            const struct figure_trace *traces, size_t count,
+                                            const struct figure_options *wanted, struct diag *diag);
 enum status figure_waterfall(struct figure *figure, const char *name, const char *subject,
                              const struct waterfall *waterfall, const struct figure_options *wanted,
                              struct diag *diag);

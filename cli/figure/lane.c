@@ -49,7 +49,8 @@ static void put_box_row(struct text *out, size_t lane_number, const struct figur
                         struct lane_span box, double low, double high)
 {
     text_printf(out, "%zu,%u,%.9g,%.9g,%.4g,%.4g\n", lane_number, box.colour,
-                box.start_s / window->time.unit_s, box.end_s / window->time.unit_s, low, high);
+                box.start_s / window->time_format.seconds_per_unit,
+                box.end_s / window->time_format.seconds_per_unit, low, high);
 }
 
 /* Appends each span as a box. Narrow boxes are widened until they can be seen, but only into idle time. */
@@ -84,7 +85,7 @@ static struct lane_bin *make_lane_bins(const struct lane *lane, const struct fig
     return bin;
 }
 
-static bool have_similar_shares(const struct lane_bin *a, const struct lane_bin *b)
+static bool have_bins_similar_colour_shares(const struct lane_bin *a, const struct lane_bin *b)
 {
     for (int c = 1; c < LANE_COLOURS; c++)
         if (fabs(a->share[c] - b->share[c]) > EQUAL_SHARES_TOLERANCE ||
@@ -130,7 +131,8 @@ void lane_put_boxes(struct text *out, const struct lane *lane, size_t lane_numbe
     }
     struct lane_bin *bin = make_lane_bins(lane, window);
     for (size_t begin = 0, end; begin < BINS; begin = end) {
-        for (end = begin + 1; end < BINS && have_similar_shares(&bin[begin], &bin[end]);)
+        for (end = begin + 1;
+             end < BINS && have_bins_similar_colour_shares(&bin[begin], &bin[end]);)
             end++;
         put_share_boxes(out, lane_number, window, bin, begin, end);
     }

@@ -12,7 +12,7 @@
 
 /* States of a memory within this share of the window are drawn as two, the fullest and the last
  * one, since a reader could not see them apart. */
-#define DRAWN_INTERVAL_SHARE (1.0 / 1000)
+#define MERGED_STATES_WINDOW_SHARE (1.0 / 1000)
 
 enum { CATEGORIES_MAX = 32 };
 
@@ -20,7 +20,7 @@ enum { CATEGORIES_MAX = 32 };
 
 /* A state of a memory: the bytes of each category. */
 struct memory_levels {
-    uint16_t category[CATEGORIES_MAX];
+    uint16_t category_label_index[CATEGORIES_MAX];
     double bytes[CATEGORIES_MAX];
     size_t count;
 };
@@ -38,7 +38,7 @@ static void put_memory_state(const struct level_drawing *d, const struct memory_
                              double time_s)
 {
     double sum = 0;
-    text_printf(d->out, "%.9g", (time_s - d->origin_s) / d->window->time.unit_s);
+    text_printf(d->out, "%.9g", (time_s - d->origin_s) / d->window->time_format.seconds_per_unit);
     for (size_t k = 0; k < levels->count; k++) {
         sum += levels->bytes[k] / GIB;
         if (!d->is_sum_only || k + 1 == levels->count)
@@ -64,14 +64,14 @@ static bool is_row_of_memory(const struct trace *trace, size_t row, uint32_t ran
 
 /* An interval that is too short to show all states of memory in it. It is drawn as two states, the fullest and the
  * last one. */
-struct drawn_interval {
+struct merged_states_interval {
     bool has_change;
     double start_s, last_s;
     struct memory_levels fullest, last;
 };
 
-static void put_drawn_interval(const struct level_drawing *d, const struct drawn_interval *slot,
-                               double until_s)
+static void put_merged_states_interval(const struct level_drawing *d,
+                                       const struct merged_states_interval *slot, double until_s)
 {
     double start_s = fmax(slot->start_s, d->window->from_s);
     put_memory_state(d, &slot->fullest, start_s);
@@ -83,34 +83,36 @@ static void put_drawn_interval(const struct level_drawing *d, const struct drawn
 }
 
 /* Adds the state of memory from time_s on, which must not be after the end of the window. States that are close
- * together (DRAWN_INTERVAL_SHARE) are collected in *slot. When a state comes that is too far from the first of them,
- * they are drawn, and it begins a new interval. A state that begins before the window, or with it, replaces the one in
- * *slot. */
-static void add_levels_to_interval(const struct level_drawing *d, struct drawn_interval *slot,
+ * together (MERGED_STATES_WINDOW_SHARE) are collected in *slot. When a state comes that is too far from the first of
+ * them, they are drawn, and it begins a new interval. A state that begins before the window, or with it, replaces the
+ * one in *slot. */
+static void add_levels_to_interval(const struct level_drawing *d,
+                                   struct merged_states_interval *slot,
                                    const struct memory_levels *levels, double time_s)
 {
     const struct figure_window *window = d->window;
-    double finest_s = (window->to_s - window->from_s) * DRAWN_INTERVAL_SHARE;
+    double finest_s = (window->to_s - window->from_s) * MERGED_STATES_WINDOW_SHARE;
     bool before = time_s <= window->from_s;
     if (slot->has_change && !before && time_s - slot->start_s <= finest_s) {
         if (total_level_bytes(levels) > total_level_bytes(&slot->fullest))
             slot->fullest = *levels;
     } else {
         if (slot->has_change && !before)
-            put_drawn_interval(d, slot, time_s);
-        *slot = (struct drawn_interval){.has_change = true, .start_s = time_s, .fullest = *levels};
+            put_merged_states_interval(d, slot, time_s);
+        *slot = (struct merged_states_interval){
+            .has_change = true, .start_s = time_s, .fullest = *levels};
     }
     slot->last = *levels;
     slot->last_s = time_s;
 }
 
 /* Draws the memory of a rank as steps, and leaves in *levels its state at the end of the window. States that are
- * close together (DRAWN_INTERVAL_SHARE) are drawn as two, the fullest and the last one. Returns the bytes of the
+ * close together (MERGED_STATES_WINDOW_SHARE) are drawn as two, the fullest and the last one. Returns the bytes of the
  * fullest state in the window. */
 static double put_memory_states(const struct level_drawing *d, const struct trace *trace,
                                 uint32_t rank, const char *memory, struct memory_levels *levels)
 {
-    struct drawn_interval slot = {.fullest = *levels, .last = *levels};
+    struct merged_states_interval slot = {.fullest = *levels, .last = *levels};
     double top = 0; /* the bytes of the fullest state in the window so far */
     /* the time of the last row that was read; all rows of one time make one state */
     double now_s = -INFINITY;
@@ -126,7 +128,7 @@ static double put_memory_states(const struct level_drawing *d, const struct trac
         now_s = trace->memory.time_s[i];
         more = true;
         for (size_t k = 0; k < levels->count; k++)
-            if (levels->category[k] == trace->memory.category[i])
+            if (levels->category_label_index[k] == trace->memory.category[i])
                 levels->bytes[k] = trace->memory.bytes[i];
     }
     if (more) {
@@ -134,15 +136,16 @@ static double put_memory_states(const struct level_drawing *d, const struct trac
         top = now_s > d->window->from_s ? fmax(top, total_level_bytes(levels))
                                         : total_level_bytes(levels);
     }
-    put_drawn_interval(d, &slot, d->window->to_s);
+    put_merged_states_interval(d, &slot, d->window->to_s);
     return top;
 }
 
 /* Finds the categories of a memory of a rank, at most CATEGORIES_MAX of them, the most bytes of each, and the end of
  * the step. It is an error if the trace has no row of that memory and rank. */
-static enum status find_largest_levels(struct memory_levels *levels, double most[CATEGORIES_MAX],
-                                       double *end_s, const struct trace *trace, uint32_t rank,
-                                       const char *memory, struct diag *diag)
+static enum status find_categories_and_largest_bytes(struct memory_levels *levels,
+                                                     double most[CATEGORIES_MAX], double *end_s,
+                                                     const struct trace *trace, uint32_t rank,
+                                                     const char *memory, struct diag *diag)
 {
     *levels = (struct memory_levels){0};
     *end_s = 0;
@@ -151,11 +154,11 @@ static enum status find_largest_levels(struct memory_levels *levels, double most
         if (!is_row_of_memory(trace, i, rank, memory))
             continue;
         *end_s = fmax(*end_s, trace->memory.time_s[i]);
-        while (k < levels->count && levels->category[k] != trace->memory.category[i])
+        while (k < levels->count && levels->category_label_index[k] != trace->memory.category[i])
             k++;
         if (k == levels->count && k < CATEGORIES_MAX) {
             most[k] = 0;
-            levels->category[levels->count++] = trace->memory.category[i];
+            levels->category_label_index[levels->count++] = trace->memory.category[i];
         }
         if (k < CATEGORIES_MAX)
             most[k] = fmax(most[k], trace->memory.bytes[i]);
@@ -180,7 +183,7 @@ static void drop_thin_categories(struct memory_levels *levels, const double most
         all = fmax(all, most[k]);
     for (size_t k = 0; k < levels->count; k++)
         if (most[k] > all * 2e-3)
-            levels->category[kept++] = levels->category[k];
+            levels->category_label_index[kept++] = levels->category_label_index[k];
     levels->count = kept;
 }
 
@@ -210,9 +213,9 @@ static double header_gib(const struct trace *trace, const char *name, const char
 /* Sets the variables that the scripts of both figures need, of one trace and of several. top: the
  * most GiB that the figure shows; limit: the usable GiB, which are drawn as a line; 0: they are not
  * known. */
-static void set_common_variables(struct figure *figure, const char *memory, double top,
-                                 double limit, const struct figure_options *wanted,
-                                 const char *title)
+static void set_memory_figure_variables(struct figure *figure, const char *memory, double top,
+                                        double limit, const struct figure_options *wanted,
+                                        const char *title)
 {
     char name[64];
     figure->width = 1000;
@@ -237,7 +240,8 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
     struct figure_window window;
     double most[CATEGORIES_MAX], end_s;
     struct text names = {0}, title = {0};
-    enum status status = find_largest_levels(&levels, most, &end_s, trace, rank, memory, diag);
+    enum status status =
+        find_categories_and_largest_bytes(&levels, most, &end_s, trace, rank, memory, diag);
     if (status == STATUS_OK)
         status = figure_window_find(&window, trace, end_s, wanted, diag);
     if (status != STATUS_OK)
@@ -246,28 +250,30 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
     struct level_drawing drawing = {.out = &figure->csv, .window = &window};
     double top = put_memory_states(&drawing, trace, rank, memory, &levels) / GIB;
     for (size_t k = 0; k < levels.count; k++)
-        figure_put_name_in_list(&names, category_label(trace->labels[levels.category[k]]));
+        figure_put_name_in_list(&names,
+                                category_label(trace->labels[levels.category_label_index[k]]));
     /* 0: the script draws no line for the needed memory */
     const double needed =
         wanted->shows_needed_bytes ? header_gib(trace, "needed_bytes", memory) : 0;
     text_printf(&title, "Live bytes of rank %ld by category (%s)", wanted->rank, memory);
     figure_put_subject(&title, trace);
     figure->script_name = "memory";
-    set_common_variables(figure, memory, fmax(top, needed),
-                         header_gib(trace, "available_bytes", memory), wanted, title.data);
+    set_memory_figure_variables(figure, memory, fmax(top, needed),
+                                header_gib(trace, "available_bytes", memory), wanted, title.data);
     figure_set_number(figure, "needed", needed);
     title.size = 0;
     text_printf(&title, "a GPU needs %.1f GiB", needed);
     figure_set_text(figure, "needed_name", title.data);
     figure_set_text(figure, "categories", names.data);
-    figure_window_set(figure, &window);
+    figure_window_set_script_variables(figure, &window);
     text_release(&names);
     text_release(&title);
     return STATUS_OK;
 }
 
-enum status figure_memories(struct figure *figure, const struct figure_trace *traces, size_t count,
-                            const struct figure_options *wanted, struct diag *diag)
+enum status figure_memory_of_several_traces(struct figure *figure,
+                                            const struct figure_trace *traces, size_t count,
+                                            const struct figure_options *wanted, struct diag *diag)
 {
     const char *memory = wanted->memory_name != NULL ? wanted->memory_name : "hbm";
     uint32_t rank = (uint32_t)wanted->rank;
@@ -286,7 +292,8 @@ enum status figure_memories(struct figure *figure, const struct figure_trace *tr
                        count, FIGURE_SERIES_MAX, count - FIGURE_SERIES_MAX);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         const struct trace *trace = traces[i].trace;
-        status = find_largest_levels(&levels, most, &end_s, trace, rank, memory, diag);
+        status =
+            find_categories_and_largest_bytes(&levels, most, &end_s, trace, rank, memory, diag);
         if (status == STATUS_OK)
             status = figure_window_find(&window[i], trace, end_s, wanted, diag);
         if (status != STATUS_OK)
@@ -296,12 +303,12 @@ enum status figure_memories(struct figure *figure, const struct figure_trace *tr
                     ? header_gib(trace, "available_bytes", memory)
                     : 0;
     }
-    whole.time = report_time_format_for(whole.to_s);
+    whole.time_format = report_time_format_for(whole.to_s);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         const struct trace *trace = traces[i].trace;
-        window[i].time = whole.time;
+        window[i].time_format = whole.time_format;
         struct level_drawing drawing = {&figure->csv, &window[i], window[i].from_s, true};
-        find_largest_levels(&levels, most, &end_s, trace, rank, memory, diag);
+        find_categories_and_largest_bytes(&levels, most, &end_s, trace, rank, memory, diag);
         text_puts(&figure->csv, i == 0 ? "" : "\n\n");
         double peak = put_memory_states(&drawing, trace, rank, memory, &levels) / GIB;
         top = fmax(top, peak);
@@ -310,16 +317,16 @@ enum status figure_memories(struct figure *figure, const struct figure_trace *tr
     if (status == STATUS_OK) {
         text.size = 0;
         text_printf(&text, "Live bytes of rank %ld%s%s: %s", wanted->rank,
-                    wanted->op_window != NULL ? ", " : "",
-                    wanted->op_window != NULL ? wanted->op_window : "", memory);
+                    wanted->op_window_text != NULL ? ", " : "",
+                    wanted->op_window_text != NULL ? wanted->op_window_text : "", memory);
         figure->script_name = "memories";
-        set_common_variables(figure, memory, top, limit, wanted, text.data);
+        set_memory_figure_variables(figure, memory, top, limit, wanted, text.data);
         figure_set_series(figure, shown, count);
         figure_set_text(figure, "origin",
-                        wanted->op_window != NULL || wanted->shown_from_s > 0
+                        wanted->op_window_text != NULL || wanted->shown_from_s > 0
                             ? "time since the window began"
                             : "time in the step");
-        figure_window_set(figure, &whole);
+        figure_window_set_script_variables(figure, &whole);
     }
     text_release(&text);
     arena_release(&names);

@@ -7,23 +7,27 @@
 #include <string.h>
 
 /* The classes of boxes, in the order of the script's colours. A class that ends in OTHER is the same work on other
- * layers, in a lighter colour (box_class_of()). */
+ * layers, in a lighter colour (dark_or_light_box_class()). */
 enum box_class {
     BOX_FORWARD = 1,
-    BOX_FORWARD_OTHER,
+    BOX_FORWARD_OTHER_LAYERS,
     BOX_BACKWARD,
-    BOX_BACKWARD_OTHER,
-    BOX_WEIGHTS,
-    BOX_WEIGHTS_OTHER,
+    BOX_BACKWARD_OTHER_LAYERS,
+    BOX_WEIGHT_GRADIENTS,
+    BOX_WEIGHT_GRADIENTS_OTHER_LAYERS,
     BOX_OPTIMIZER,
-    BOX_OTHER_WORK,
+    BOX_WORK_WITHOUT_UNIT,
     BOX_CLASS_COUNT
 };
 static const char *const class_names[BOX_CLASS_COUNT] = {
-    [BOX_FORWARD] = "forward",          [BOX_FORWARD_OTHER] = "forward, other layers",
-    [BOX_BACKWARD] = "backward",        [BOX_BACKWARD_OTHER] = "backward, other layers",
-    [BOX_WEIGHTS] = "weight gradients", [BOX_WEIGHTS_OTHER] = "weight gradients, other layers",
-    [BOX_OPTIMIZER] = "optimizer",      [BOX_OTHER_WORK] = "weights gathered, reduced",
+    [BOX_FORWARD] = "forward",
+    [BOX_FORWARD_OTHER_LAYERS] = "forward, other layers",
+    [BOX_BACKWARD] = "backward",
+    [BOX_BACKWARD_OTHER_LAYERS] = "backward, other layers",
+    [BOX_WEIGHT_GRADIENTS] = "weight gradients",
+    [BOX_WEIGHT_GRADIENTS_OTHER_LAYERS] = "weight gradients, other layers",
+    [BOX_OPTIMIZER] = "optimizer",
+    [BOX_WORK_WITHOUT_UNIT] = "weights gathered, reduced",
 };
 
 enum { STAGES_MAX = 64, CHUNKS_MAX = 1024 };
@@ -37,7 +41,8 @@ struct stage_box {
     double start_s, end_s;
     int32_t micro_batch; /* -1: none */
     int32_t layer_chunk; /* the chunk of layers; -1: not known */
-    uint8_t box_class; /* BOX_FORWARD, BOX_BACKWARD, BOX_WEIGHTS, BOX_OPTIMIZER or BOX_OTHER_WORK */
+    /* BOX_FORWARD, BOX_BACKWARD, BOX_WEIGHT_GRADIENTS, BOX_OPTIMIZER or BOX_WORK_WITHOUT_UNIT */
+    uint8_t box_class;
 };
 
 /* The chunks of layers of a stage, in the order in which units first pass through them. */
@@ -113,14 +118,14 @@ static uint8_t box_class_of_row(const struct trace *trace, size_t row)
     } passes[] = {{"forward", BOX_FORWARD},
                   {"recompute", BOX_BACKWARD},
                   {"backward", BOX_BACKWARD},
-                  {"weight_gradient", BOX_WEIGHTS},
+                  {"weight_gradient", BOX_WEIGHT_GRADIENTS},
                   {"optimizer", BOX_OPTIMIZER}};
     const char *phase = trace->labels[trace->ops.phase[row]];
     for (size_t i = 0; i < ARRAY_LEN(passes); i++)
         if (strcmp(phase, passes[i].phase) == 0 &&
             (trace->ops.micro[row] >= 0 || passes[i].pass == BOX_OPTIMIZER))
             return (uint8_t)passes[i].pass;
-    return BOX_OTHER_WORK;
+    return BOX_WORK_WITHOUT_UNIT;
 }
 
 /* Returns whether a row is work without a unit of its own, which is issued between units, such as casts for gathers of
@@ -162,7 +167,7 @@ static struct stage_box *find_stage_boxes(const struct pipeline_trace *p, uint32
             }
             if (is.end_s - is.start_s <= shortest_s)
                 continue;
-            is.box_class = BOX_OTHER_WORK;
+            is.box_class = BOX_WORK_WITHOUT_UNIT;
             is.micro_batch = is.layer_chunk = -1;
         }
         if (near && is_same_unit_and_chunk(last, &is)) {
@@ -183,16 +188,16 @@ static struct stage_box *find_stage_boxes(const struct pipeline_trace *p, uint32
  * and a chunk of another stage that the stage computes is light. If stages have several chunks, they are dark and light
  * in turn, in the order in which units first pass through them. *seen has the chunks in that order, and gets a chunk
  * that it lacks. A box of the optimizer or of other work, or of an unknown chunk, keeps its class. */
-static uint8_t box_class_of(const struct pipeline_trace *p, uint32_t stage,
-                            const struct stage_box *piece, struct stage_chunks *seen)
+static uint8_t dark_or_light_box_class(const struct pipeline_trace *p, uint32_t stage,
+                                       const struct stage_box *piece, struct stage_chunks *seen)
 {
     size_t k = 0;
     if (p->chunk_count == p->stage_count && piece->layer_chunk >= 0 &&
-        piece->box_class <= BOX_WEIGHTS)
+        piece->box_class <= BOX_WEIGHT_GRADIENTS)
         return (uint8_t)(piece->box_class + (piece->layer_chunk != (int32_t)stage));
     while (k < seen->count && seen->chunk[k] != piece->layer_chunk)
         k++;
-    if (piece->layer_chunk < 0 || piece->box_class > BOX_WEIGHTS)
+    if (piece->layer_chunk < 0 || piece->box_class > BOX_WEIGHT_GRADIENTS)
         return piece->box_class;
     if (k == seen->count && k < CHUNKS_MAX)
         seen->chunk[seen->count++] = piece->layer_chunk;
@@ -203,7 +208,7 @@ static uint8_t box_class_of(const struct pipeline_trace *p, uint32_t stage,
 static void put_boxes_of_stage(struct text *data, const struct pipeline_trace *p, uint32_t stage,
                                const struct figure_window *window, bool found[BOX_CLASS_COUNT])
 {
-    const double unit_s = window->time.unit_s;
+    const double unit_s = window->time_format.seconds_per_unit;
     struct stage_chunks seen = {0};
     size_t count;
     struct stage_box *piece = find_stage_boxes(p, stage, window, &count);
@@ -215,7 +220,7 @@ static void put_boxes_of_stage(struct text *data, const struct pipeline_trace *p
             if (piece[end].end_s - piece[end].start_s > piece[widest].end_s - piece[widest].start_s)
                 widest = end;
         }
-        const uint8_t class = box_class_of(p, stage, &piece[i], &seen);
+        const uint8_t class = dark_or_light_box_class(p, stage, &piece[i], &seen);
         for (; i < end; i++) {
             char number[16] = "";
             if (piece[i].micro_batch >= 0 && i == widest)
@@ -263,7 +268,7 @@ enum status figure_pipeline(struct figure *figure, const struct trace *trace,
     figure_set_number(figure, "stages", p.stage_count);
     figure_set_text(figure, "classes", names.data);
     figure_set_text(figure, "class_numbers", numbers.data);
-    figure_window_set(figure, &window);
+    figure_window_set_script_variables(figure, &window);
     text_release(&names);
     text_release(&numbers);
     text_release(&title);

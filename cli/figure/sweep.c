@@ -13,7 +13,7 @@
 struct curves {
     struct sweep_view view;
     struct sweep_axis axis;
-    struct sweep_series series;
+    struct sweep_lines series;
     size_t x_column, y_column;
 };
 
@@ -39,13 +39,14 @@ static enum status curves_make(struct curves **made, const struct table *sweep, 
     if (status == STATUS_OK)
         status = sweep_axis_make(&c->axis, &c->view, c->x_column, diag);
     if (status == STATUS_OK)
-        status = sweep_series_make(&c->series, &c->view, c->x_column, c->y_column, diag);
+        status = sweep_lines_make(&c->series, &c->view, c->x_column, c->y_column, diag);
     return status;
 }
 
 static double x_value(const struct curves *c, size_t row)
 {
-    return c->axis.position[sweep_axis_index(&c->axis, c->view.table->cell[row][c->x_column])];
+    return c->axis
+        .position[sweep_axis_index_of_text(&c->axis, c->view.table->cell[row][c->x_column])];
 }
 
 /* The least width, in points, between the axis of a plot and its key. */
@@ -58,7 +59,7 @@ static void set_common_variables(struct figure *figure, const struct curves *c, 
     figure->width = 960;
     figure->height = 460;
     sweep_view_set_title(figure, &c->view, title);
-    sweep_series_set_variables(figure, &c->series);
+    sweep_lines_set_variables(figure, &c->series);
     size_t shown = c->axis.count < 16 ? c->axis.count : 16;
     sweep_axis_set_ticks(figure, "x", &c->axis, false, PLOT_WIDE / (int)(shown + 1));
 }
@@ -111,7 +112,7 @@ enum status figure_sweep(struct figure *figure, const struct table *sweep,
                     wanted->y_column != NULL ? wanted->y_column : "tokens_per_s_gpu", diag);
     if (status != STATUS_OK)
         goto out;
-    double scale = sweep_put_label(&label, sweep->column_name[c->y_column]), value;
+    double scale = sweep_put_column_label_get_scale(&label, sweep->column_name[c->y_column]), value;
     for (size_t s = 0; s <= c->series.count; s++)
         for (size_t i = 0; i < sweep->row_count; i++) {
             if (c->series.line_index_of_each_row[i] != s)
@@ -129,7 +130,7 @@ enum status figure_sweep(struct figure *figure, const struct table *sweep,
     set_common_variables(figure, c, "sweep", wanted->title);
     figure_set_text(figure, "y_label", label.data);
     label.size = 0;
-    sweep_put_label(&label, sweep->column_name[c->x_column]);
+    sweep_put_column_label_get_scale(&label, sweep->column_name[c->x_column]);
     figure_set_text(figure, "x_label", label.data);
     figure_set_number(figure, "limit", memory_limit_bytes(c) * scale);
     figure_set_text(figure, "limit_name", "what a GPU has");
@@ -164,7 +165,7 @@ static enum status choose_heatmap_axes(size_t at[2], const struct sweep_view *vi
                                        const char *wanted, struct diag *diag)
 {
     const struct table *sweep = view->table;
-    size_t other;
+    size_t third_axis;
     if (view->axis_count < 2)
         return diag_error(
             diag, (struct loc){.name = sweep->path}, STATUS_BAD_INPUT,
@@ -175,13 +176,13 @@ static enum status choose_heatmap_axes(size_t at[2], const struct sweep_view *vi
     if (status != STATUS_OK)
         return status;
     at[1] = sweep_view_last_varying_axis(view, at, 1);
-    other = sweep_view_last_varying_axis(view, at, 2);
-    if (other != SIZE_MAX && view->varies[other])
+    third_axis = sweep_view_last_varying_axis(view, at, 2);
+    if (third_axis != SIZE_MAX && view->varies[third_axis])
         return diag_error(diag, (struct loc){.name = sweep->path}, STATUS_BAD_INPUT,
                           "a map takes two options that vary, and here are %zu: draw one value of "
                           "the others, such as --only %s=%s",
-                          view->varying_axis_count, sweep->column_name[other],
-                          sweep->cell[0][other]);
+                          view->varying_axis_count, sweep->column_name[third_axis],
+                          sweep->cell[0][third_axis]);
     return status;
 }
 
@@ -216,11 +217,12 @@ enum status figure_heatmap(struct figure *figure, const struct table *sweep,
         status = sweep_axis_make(&axis[k], &view, at[k], diag);
     if (status != STATUS_OK)
         goto out;
-    double scale = sweep_put_label(&label, sweep->column_name[column]);
+    double scale = sweep_put_column_label_get_scale(&label, sweep->column_name[column]);
     for (size_t i = 0; i < sweep->row_count; i++) {
         bool known = table_read_number(sweep, i, column, &value);
-        text_printf(&figure->csv, "%zu,%zu,", sweep_axis_index(&axis[0], sweep->cell[i][at[0]]),
-                    sweep_axis_index(&axis[1], sweep->cell[i][at[1]]));
+        text_printf(&figure->csv, "%zu,%zu,",
+                    sweep_axis_index_of_text(&axis[0], sweep->cell[i][at[0]]),
+                    sweep_axis_index_of_text(&axis[1], sweep->cell[i][at[1]]));
         if (known) {
             value *= scale;
             low = fmin(low, value);
@@ -240,7 +242,7 @@ enum status figure_heatmap(struct figure *figure, const struct table *sweep,
     figure_set_text(figure, "value_label", label.data);
     for (int k = 0; k < 2; k++) {
         label.size = 0;
-        sweep_put_label(&label, sweep->column_name[at[k]]);
+        sweep_put_column_label_get_scale(&label, sweep->column_name[at[k]]);
         figure_set_text(figure, labels[k], label.data);
         sweep_axis_set_ticks(figure, ticks[k], &axis[k], true, CELL_WIDE);
     }
@@ -266,8 +268,8 @@ out:
 /* Appends the points of line number `line`, each with the number in `column` as its y. Rows without a number are
  * left out. With `all`, the line has all rows of the sweep, otherwise only those that belong to it. column SIZE_MAX:
  * appends nothing. */
-static void put_mfu_line(struct text *out, const struct curves *c, size_t line, bool all,
-                         size_t column)
+static void put_points_of_mfu_line(struct text *out, const struct curves *c, size_t line, bool all,
+                                   size_t column)
 {
     const struct table *sweep = c->view.table;
     double value;
@@ -286,7 +288,7 @@ static void put_convention_lines(struct figure *figure, struct curves *c)
         const char *column = hfu ? "hfu" : arena_printf(&c->view.arena, "mfu_%s", mfu_names[s]);
         c->series.name[c->series.count++] =
             hfu ? "HFU" : arena_printf(&c->view.arena, "MFU %s", mfu_names[s]);
-        put_mfu_line(&figure->csv, c, s, true, table_find_column(c->view.table, column));
+        put_points_of_mfu_line(&figure->csv, c, s, true, table_find_column(c->view.table, column));
     }
 }
 
@@ -303,7 +305,7 @@ enum status figure_mfu(struct figure *figure, const struct table *sweep,
     if (all)
         put_convention_lines(figure, c);
     for (size_t s = 0; s < c->series.count && !all; s++)
-        put_mfu_line(&figure->csv, c, s, false, c->y_column);
+        put_points_of_mfu_line(&figure->csv, c, s, false, c->y_column);
     if (figure->csv.size == 0) {
         status = diag_error(diag, (struct loc){.name = sweep->path}, STATUS_BAD_INPUT,
                             "no point fits in memory, so none has an MFU");

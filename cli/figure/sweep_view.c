@@ -48,12 +48,12 @@ static bool list_contains(const size_t *list, size_t count, size_t value)
 size_t sweep_view_last_varying_axis(const struct sweep_view *view, const size_t *except,
                                     size_t excepted)
 {
-    size_t last = SIZE_MAX;
+    size_t last_varying_axis = SIZE_MAX;
     for (size_t a = 0; a < view->axis_count; a++)
         if (!list_contains(except, excepted, a) &&
-            (last == SIZE_MAX || view->varies[a] || !view->varies[last]))
-            last = a;
-    return last;
+            (last_varying_axis == SIZE_MAX || view->varies[a] || !view->varies[last_varying_axis]))
+            last_varying_axis = a;
+    return last_varying_axis;
 }
 
 enum status sweep_view_choose_column(const struct sweep_view *view, const char *wanted,
@@ -120,7 +120,7 @@ enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *vi
     return STATUS_OK;
 }
 
-size_t sweep_axis_index(const struct sweep_axis *axis, const char *text)
+size_t sweep_axis_index_of_text(const struct sweep_axis *axis, const char *text)
 {
     size_t k = 0;
     while (strcmp(axis->text[k], text) != 0)
@@ -233,8 +233,8 @@ static enum status report_too_many_lines(const struct sweep_view *view, size_t l
     return status;
 }
 
-enum status sweep_series_make(struct sweep_series *series, struct sweep_view *view, size_t x,
-                              size_t y, struct diag *diag)
+enum status sweep_lines_make(struct sweep_lines *series, struct sweep_view *view, size_t x,
+                             size_t y, struct diag *diag)
 {
     const struct table *table = view->table;
     struct text name = {0};
@@ -267,7 +267,7 @@ enum status sweep_series_make(struct sweep_series *series, struct sweep_view *vi
     return status;
 }
 
-void sweep_series_set_variables(struct figure *figure, const struct sweep_series *series)
+void sweep_lines_set_variables(struct figure *figure, const struct sweep_lines *series)
 {
     struct text empty = {0};
     figure_set_series(figure, series->name, series->count);
@@ -280,7 +280,7 @@ void sweep_series_set_variables(struct figure *figure, const struct sweep_series
 
 /* ---- labels and titles ---- */
 
-double sweep_put_label(struct text *out, const char *column)
+double sweep_put_column_label_get_scale(struct text *out, const char *column)
 {
     static const struct {
         const char *column, *label;
@@ -336,7 +336,7 @@ void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, 
     const char *command = table_header_value(view->table, "command");
     struct text title = {0}, value = {0};
     for (size_t i = 0; i < ARRAY_LEN(shown); i++)
-        if (options_find_in_written_command(command, shown[i].option, &value))
+        if (options_value_in_written_command(command, shown[i].option, &value))
             text_printf(&title, "%s%s%s", title.size > 0 ? ", " : "", value.data,
                         strcmp(value.data, "1") == 0 ? shown[i].one : shown[i].many);
     for (size_t a = 0; a < view->axis_count; a++)

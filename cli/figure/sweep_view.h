@@ -52,7 +52,7 @@ struct sweep_axis {
 enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *view, size_t column,
                             struct diag *diag);
 /* Returns the index of a value on the axis, which must have that value. */
-size_t sweep_axis_index(const struct sweep_axis *axis, const char *text);
+size_t sweep_axis_index_of_text(const struct sweep_axis *axis, const char *text);
 /* Sets the ticks of the axis `which`, "x" or "y", at its values or, with `index`, at their indices (cells of a
  * heatmap). If there are too many to be read, some are omitted. Texts of the x axis that are wider than `room` points
  * are written vertically, and the figure grows by the space that the ticks take. */
@@ -62,7 +62,7 @@ void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct
 /* The lines over axis x: one for each combination of values of the other varying axes. A combination has a line only if
  * one of its rows has a number in column y. More than FIGURE_SERIES_MAX lines are an error, which says how to draw
  * fewer. */
-struct sweep_series {
+struct sweep_lines {
     /* such as "strategy=fpdt zero=3"; the text is in the view's arena */
     const char *name[FIGURE_SERIES_MAX];
     size_t count;
@@ -70,12 +70,12 @@ struct sweep_series {
     /* [rows] the index of the line to which the row belongs; `count` if it belongs to none */
     size_t *line_index_of_each_row;
 };
-enum status sweep_series_make(struct sweep_series *series, struct sweep_view *view, size_t x,
-                              size_t y, struct diag *diag);
+enum status sweep_lines_make(struct sweep_lines *series, struct sweep_view *view, size_t x,
+                             size_t y, struct diag *diag);
 /* Sets the script's variables: the number of lines, their names, and the number of combinations without a number. */
-void sweep_series_set_variables(struct figure *figure, const struct sweep_series *series);
+void sweep_lines_set_variables(struct figure *figure, const struct sweep_lines *series);
 /* Appends the label of a column on an axis, with its unit. Returns the factor that scales values to that unit. */
-double sweep_put_label(struct text *out, const char *column);
+double sweep_put_column_label_get_scale(struct text *out, const char *column);
 
 /* Sets the title of the figure, and widens the figure so that the title fits. wanted NULL: the title has the main
  * options of the command that made the sweep, and the axes that do not vary. */

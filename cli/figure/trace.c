@@ -16,7 +16,7 @@ enum colour {
     COLOUR_OTHER_COMPUTE,
     COLOUR_OPTIMIZER,
     COLOUR_EXCHANGE,
-    COLOUR_WEIGHTS,
+    COLOUR_EXCHANGE_OF_WEIGHTS,
     COLOUR_COPY,
     COLOUR_WAIT,
     COLOUR_COUNT,
@@ -27,7 +27,7 @@ static const char *const colour_names[COLOUR_COUNT] = {
     [COLOUR_OTHER_COMPUTE] = "other compute",
     [COLOUR_OPTIMIZER] = "optimizer",
     [COLOUR_EXCHANGE] = "activations exchanged",
-    [COLOUR_WEIGHTS] = "weights exchanged",
+    [COLOUR_EXCHANGE_OF_WEIGHTS] = "weights exchanged",
     [COLOUR_COPY] = "copies",
     [COLOUR_WAIT] = "waiting",
 };
@@ -77,7 +77,7 @@ static enum colour row_colour(const char *kind, const char *phase, const char *r
 {
     enum colour colour = find_colour(kinds, ARRAY_LEN(kinds), kind);
     if (colour == COLOUR_EXCHANGE && strcmp(region, "weights") == 0)
-        return COLOUR_WEIGHTS;
+        return COLOUR_EXCHANGE_OF_WEIGHTS;
     if (colour != COLOUR_OTHER_COMPUTE)
         return colour;
     return strcmp(phase, "optimizer") == 0 ? COLOUR_OPTIMIZER
@@ -179,7 +179,7 @@ static bool is_message(const struct trace *trace, size_t row)
     return colour == COLOUR_EXCHANGE && trace->ops.bytes[row] > 0;
 }
 
-static struct message_times message_of_row(const struct trace *trace, size_t row)
+static struct message_times message_times_of_row(const struct trace *trace, size_t row)
 {
     const char *kind = trace->labels[trace->ops.kind[row]];
     const bool two = strcmp(kind, "send") == 0 || strcmp(kind, "recv") == 0;
@@ -195,7 +195,7 @@ static struct message_times *find_messages(const struct trace *trace, size_t *co
     size_t rows = 0;
     for (size_t i = 0; i < trace->ops.count; i++)
         if (is_message(trace, i))
-            message[rows++] = message_of_row(trace, i);
+            message[rows++] = message_times_of_row(trace, i);
     if (rows > 0)
         qsort(message, rows, sizeof *message, compare_messages);
     *count = 0;
@@ -217,7 +217,7 @@ static double message_begin_s(const struct trace *trace, size_t row,
 {
     if (!is_message(trace, row))
         return trace->ops.start_s[row];
-    const struct message_times key = message_of_row(trace, row);
+    const struct message_times key = message_times_of_row(trace, row);
     const struct message_times *found =
         bsearch(&key, message, count, sizeof *message, compare_messages);
     return found != NULL ? found->start_s : key.start_s;
@@ -239,8 +239,8 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
     enum status status = figure_window_find(&window, trace, end_s, wanted, diag);
     if (status != STATUS_OK)
         return status;
-    size_t messages;
-    struct message_times *message = find_messages(trace, &messages);
+    size_t trace_message_count;
+    struct message_times *message = find_messages(trace, &trace_message_count);
     struct lane content[LANES_MAX] = {{0}};
     for (size_t i = 0; i < trace->ops.count; i++) {
         const struct trace_ops *t = &trace->ops;
@@ -251,7 +251,7 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
             k++;
         if (k == lanes)
             continue;
-        const double moved_s = message_begin_s(trace, i, message, messages);
+        const double moved_s = message_begin_s(trace, i, message, trace_message_count);
         lane_add_span(&content[k], &window, t->start_s[i], moved_s, COLOUR_WAIT);
         lane_add_span(&content[k], &window, moved_s, t->end_s[i],
                       (uint8_t)row_colour(trace->labels[t->kind[i]], trace->labels[t->phase[i]],
@@ -286,7 +286,7 @@ enum status figure_timeline(struct figure *figure, const struct trace *trace,
     figure_set_text(figure, "lanes", names.data);
     figure_set_text(figure, "classes", shown.data);
     figure_set_text(figure, "class_numbers", numbers.data);
-    figure_window_set(figure, &window);
+    figure_window_set_script_variables(figure, &window);
     text_release(&names);
     text_release(&shown);
     text_release(&numbers);

@@ -18,7 +18,7 @@ static enum waterfall_colour cause_colour(enum cause cause)
     switch (cause) {
     case CAUSE_USEFUL:
         return COLOUR_USEFUL;
-    case CAUSE_IMBALANCE:
+    case CAUSE_MASKED_PAIRS:
     case CAUSE_RECOMPUTE:
     case CAUSE_INEFFICIENCY:
     case CAUSE_MEMORY_BOUND:
@@ -54,15 +54,16 @@ enum status figure_waterfall(struct figure *figure, const char *name, const char
         if (rounded[i] == 0)
             continue;
         text_printf(&figure->csv, "%d,%.9g,%.9g,%d,\"%s\",\"%.*f %s  %.1f %%\"\n", rows,
-                    at_s / time.unit_s, (at_s + cause_s) / time.unit_s,
+                    at_s / time.seconds_per_unit, (at_s + cause_s) / time.seconds_per_unit,
                     (int)cause_colour((enum cause)i), cause_label((enum cause)i), time.decimals,
                     (double)rounded[i] / pow(10, time.decimals), time.name,
                     100 * cause_s / w->step_s);
         at_s += cause_s;
         rows++;
     }
-    text_printf(&label, "Where a step of %.*f %s goes%s%s", time.decimals, w->step_s / time.unit_s,
-                time.name, subject[0] != '\0' ? ": " : "", subject);
+    text_printf(&label, "Where a step of %.*f %s goes%s%s", time.decimals,
+                w->step_s / time.seconds_per_unit, time.name, subject[0] != '\0' ? ": " : "",
+                subject);
     figure->script_name = "waterfall";
     figure->width = 900;
     figure->height = AROUND_ROWS + ROW_HIGH * rows;
@@ -70,7 +71,7 @@ enum status figure_waterfall(struct figure *figure, const char *name, const char
     figure_set_text(figure, "title", wanted->title != NULL ? wanted->title : label.data);
     figure_set_text(figure, "unit", time.name);
     figure_set_number(figure, "rows", rows);
-    figure_set_number(figure, "step", w->step_s / time.unit_s);
+    figure_set_number(figure, "step", w->step_s / time.seconds_per_unit);
     text_release(&label);
     return STATUS_OK;
 }

@@ -98,7 +98,7 @@ static enum status find_interval_of_ops(struct figure_window *window, const stru
                                         const struct figure_options *wanted, struct diag *diag)
 {
     struct op_selection selection = {0};
-    enum status status = parse_selection(&selection, wanted->op_window, diag);
+    enum status status = parse_selection(&selection, wanted->op_window_text, diag);
     if (status != STATUS_OK)
         return status;
     window->from_s = INFINITY;
@@ -112,14 +112,14 @@ static enum status find_interval_of_ops(struct figure_window *window, const stru
     if (!(window->from_s < window->to_s))
         return diag_error(diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
                           "rank %ld has no op that is '%s', or those that are take no time",
-                          wanted->rank, wanted->op_window);
+                          wanted->rank, wanted->op_window_text);
     return STATUS_OK;
 }
 
 enum status figure_window_find(struct figure_window *window, const struct trace *trace,
                                double end_s, const struct figure_options *wanted, struct diag *diag)
 {
-    if (wanted->op_window != NULL) {
+    if (wanted->op_window_text != NULL) {
         enum status status = find_interval_of_ops(window, trace, wanted, diag);
         if (status != STATUS_OK)
             return status;
@@ -131,13 +131,13 @@ enum status figure_window_find(struct figure_window *window, const struct trace 
                               "nothing lies between %g s and %g s: the trace ends at %g s",
                               wanted->shown_from_s, window->to_s, end_s);
     }
-    window->time = report_time_format_for(window->to_s - window->from_s);
+    window->time_format = report_time_format_for(window->to_s - window->from_s);
     return STATUS_OK;
 }
 
-void figure_window_set(struct figure *figure, const struct figure_window *window)
+void figure_window_set_script_variables(struct figure *figure, const struct figure_window *window)
 {
-    figure_set_text(figure, "unit", window->time.name);
-    figure_set_number(figure, "from", window->from_s / window->time.unit_s);
-    figure_set_number(figure, "to", window->to_s / window->time.unit_s);
+    figure_set_text(figure, "unit", window->time_format.name);
+    figure_set_number(figure, "from", window->from_s / window->time_format.seconds_per_unit);
+    figure_set_number(figure, "to", window->to_s / window->time_format.seconds_per_unit);
 }

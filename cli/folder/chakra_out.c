@@ -41,7 +41,7 @@ static void put_text(struct text *out, unsigned field, const char *text)
 }
 
 /* Appends the size of a message and the message itself. A file is a sequence of these. */
-static void put_message(struct text *out, const struct text *message)
+static void put_size_and_message(struct text *out, const struct text *message)
 {
     put_varint(out, message->size);
     text_append(out, message->data, message->size);
@@ -135,7 +135,7 @@ static enum chakra_collective collective_of(enum work_kind kind)
 
 struct chakra_writer {
     const struct prediction *p;
-    const struct sim_class *class;
+    const struct sim_class *rank_class;
     uint32_t rank;
     /* [streams] the op of each stream that was written last; IR_NONE: none */
     uint32_t *last_op_of_each_stream;
@@ -157,7 +157,8 @@ static void put_dependency(struct text *out, unsigned field, const struct ir *ir
 
 /* Returns the rank that is `by` ranks after this one in its instance of the group, taken as a ring; UINT32_MAX if this
  * rank is not in the group. */
-static uint32_t peer_rank(const struct chakra_writer *w, const struct work *work, int64_t by)
+static uint32_t rank_shifted_in_group(const struct chakra_writer *w, const struct work *work,
+                                      int64_t by)
 {
     const struct ir *ir = &w->p->ir;
     const struct group *group = &ir->group[work->p2p.group];
@@ -165,11 +166,12 @@ static uint32_t peer_rank(const struct chakra_writer *w, const struct work *work
     if (!group_find_member(&ir->mesh, group, w->rank, &instance, &index))
         return UINT32_MAX;
     int64_t to = ((int64_t)index + by) % (int64_t)size;
-    return group_rank_of_member(&ir->mesh, group, instance, (uint32_t)(to < 0 ? to + size : to));
+    return group_global_rank_of_member(&ir->mesh, group, instance,
+                                       (uint32_t)(to < 0 ? to + size : to));
 }
 
-static void put_communication(struct text *node, const struct chakra_writer *w, enum work_kind kind,
-                              const struct work *work, bool receives)
+static void put_attrs_of_communication(struct text *node, const struct chakra_writer *w,
+                                       enum work_kind kind, const struct work *work, bool receives)
 {
     const struct ir *ir = &w->p->ir;
     put_text_attr(node, NODE_FIELD_ATTR, "pg_name", ir->group[work->p[0]].name);
@@ -181,7 +183,7 @@ static void put_communication(struct text *node, const struct chakra_writer *w, 
     /* a shift sends to the rank that is `by` ranks after this one, and receives from the rank that is `by` ranks
      * before it */
     int64_t by = kind == WORK_SHIFT && receives ? -work->p2p.by : work->p2p.by;
-    uint32_t peer = peer_rank(w, work, by);
+    uint32_t peer = rank_shifted_in_group(w, work, by);
     put_attr(node, "comm_src", ATTR_INT64, receives ? peer : w->rank);
     put_attr(node, "comm_dst", ATTR_INT64, receives ? w->rank : peer);
     put_attr(node, "comm_tag", ATTR_INT64, (uint64_t)work->p2p.channel);
@@ -194,7 +196,7 @@ static void put_node(struct text *out, struct text *node, const struct chakra_wr
     const struct work *work = ir_work(ir, op);
     enum work_kind kind = (enum work_kind)ir->op.kind[op];
     bool receives = second || kind == WORK_RECV;
-    size_t row = w->class->first_row + (op - w->class->op_begin);
+    size_t row = w->rank_class->first_row + (op - w->rank_class->op_begin);
     double start_s = w->p->sim.start_s[row], end_s = w->p->sim.end_s[row];
     char name[96];
     snprintf(name, sizeof name, "%s.%s%s", phase_names[ir->op.phase[op]],
@@ -223,20 +225,20 @@ static void put_node(struct text *out, struct text *node, const struct chakra_wr
     } else if (type == TYPE_MEM_LOAD || type == TYPE_MEM_STORE) {
         put_attr(node, "tensor_size", ATTR_UINT64, (uint64_t)work_payload_bytes(work));
     } else {
-        put_communication(node, w, kind, work, receives);
+        put_attrs_of_communication(node, w, kind, work, receives);
     }
-    put_message(out, node);
+    put_size_and_message(out, node);
 }
 
 void chakra_print(struct text *out, const struct prediction *p, uint32_t rank)
 {
     const struct ir *ir = &p->ir;
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[rank]];
-    struct chakra_writer w = {.p = p, .class = class, .rank = rank};
+    struct chakra_writer w = {.p = p, .rank_class = class, .rank = rank};
     struct text message = {0};
     put_text(&message, METADATA_VERSION, "0.0.4");
     put_text_attr(&message, METADATA_ATTR, "made_by", "longhaul " LONGHAUL_VERSION);
-    put_message(out, &message);
+    put_size_and_message(out, &message);
     w.last_op_of_each_stream = heap_alloc(ir->stream_count + 1u, sizeof *w.last_op_of_each_stream);
     memset(w.last_op_of_each_stream, 0xff,
            (ir->stream_count + 1u) * sizeof *w.last_op_of_each_stream);

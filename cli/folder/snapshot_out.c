@@ -9,13 +9,13 @@
 /* The address at which the memory of the device begins in the snapshot. It could be any number but 0. */
 #define DEVICE_MEMORY_ADDRESS INT64_C(0x7f0000000000)
 
-static void put_key_int(struct text *out, const char *key, int64_t value)
+static void put_pickled_key_and_int(struct text *out, const char *key, int64_t value)
 {
     pickle_put_text(out, key);
     pickle_put_int(out, value);
 }
 
-static void put_key_text(struct text *out, const char *key, const char *value)
+static void put_pickled_key_and_text(struct text *out, const char *key, const char *value)
 {
     pickle_put_text(out, key);
     pickle_put_text(out, value);
@@ -30,9 +30,9 @@ static void put_frames(struct text *out, const struct ir *ir, uint32_t buffer)
     pickle_put_text(out, "frames");
     pickle_begin_list(out);
     pickle_begin_dict(out);
-    put_key_text(out, "name", name);
-    put_key_text(out, "filename", category_names[ir->buffer.category[buffer]]);
-    put_key_int(out, "line", layer == IR_NONE16 ? 0 : layer);
+    put_pickled_key_and_text(out, "name", name);
+    put_pickled_key_and_text(out, "filename", category_names[ir->buffer.category[buffer]]);
+    put_pickled_key_and_int(out, "line", layer == IR_NONE16 ? 0 : layer);
     pickle_end_dict(out);
     pickle_end_list(out);
 }
@@ -41,11 +41,13 @@ static void put_event(struct text *out, const struct ir *ir, const char *action,
                       const struct memory_event *event)
 {
     pickle_begin_dict(out);
-    put_key_text(out, "action", action);
-    put_key_int(out, "addr", DEVICE_MEMORY_ADDRESS + (int64_t)ir->buffer.offset[event->buffer]);
-    put_key_int(out, "size", event->added_bytes < 0 ? -event->added_bytes : event->added_bytes);
-    put_key_int(out, "stream", 0);
-    put_key_int(out, "time_us", (int64_t)(1e6 * event->time_s));
+    put_pickled_key_and_text(out, "action", action);
+    put_pickled_key_and_int(out, "addr",
+                            DEVICE_MEMORY_ADDRESS + (int64_t)ir->buffer.offset[event->buffer]);
+    put_pickled_key_and_int(out, "size",
+                            event->added_bytes < 0 ? -event->added_bytes : event->added_bytes);
+    put_pickled_key_and_int(out, "stream", 0);
+    put_pickled_key_and_int(out, "time_us", (int64_t)(1e6 * event->time_s));
     put_frames(out, ir, event->buffer);
     pickle_end_dict(out);
 }
@@ -55,11 +57,11 @@ static void put_allocation_history(struct text *out, const struct ir *ir,
 {
     pickle_begin_list(out);
     pickle_begin_dict(out);
-    put_key_text(out, "action", "segment_alloc");
-    put_key_int(out, "addr", DEVICE_MEMORY_ADDRESS);
-    put_key_int(out, "size", (int64_t)arena);
-    put_key_int(out, "stream", 0);
-    put_key_int(out, "time_us", 0);
+    put_pickled_key_and_text(out, "action", "segment_alloc");
+    put_pickled_key_and_int(out, "addr", DEVICE_MEMORY_ADDRESS);
+    put_pickled_key_and_int(out, "size", (int64_t)arena);
+    put_pickled_key_and_int(out, "stream", 0);
+    put_pickled_key_and_int(out, "time_us", 0);
     pickle_put_text(out, "frames");
     pickle_begin_list(out);
     pickle_end_list(out);
@@ -132,10 +134,10 @@ static void put_block(struct text *out, const struct ir *ir, uint64_t offset, ui
                       uint32_t buffer)
 {
     pickle_begin_dict(out);
-    put_key_int(out, "address", DEVICE_MEMORY_ADDRESS + (int64_t)offset);
-    put_key_int(out, "size", (int64_t)bytes);
-    put_key_int(out, "requested_size", buffer == IR_NONE ? 0 : (int64_t)bytes);
-    put_key_text(out, "state", buffer == IR_NONE ? "inactive" : "active_allocated");
+    put_pickled_key_and_int(out, "address", DEVICE_MEMORY_ADDRESS + (int64_t)offset);
+    put_pickled_key_and_int(out, "size", (int64_t)bytes);
+    put_pickled_key_and_int(out, "requested_size", buffer == IR_NONE ? 0 : (int64_t)bytes);
+    put_pickled_key_and_text(out, "state", buffer == IR_NONE ? "inactive" : "active_allocated");
     if (buffer != IR_NONE) {
         put_frames(out, ir, buffer);
     } else {
@@ -154,14 +156,14 @@ static void put_segment(struct text *out, const struct ir *ir, const struct live
     for (size_t i = 0; i < count; i++)
         active += live[i].bytes;
     pickle_begin_dict(out);
-    put_key_int(out, "device", 0);
-    put_key_int(out, "address", DEVICE_MEMORY_ADDRESS);
-    put_key_int(out, "total_size", (int64_t)arena);
-    put_key_int(out, "allocated_size", (int64_t)active);
-    put_key_int(out, "active_size", (int64_t)active);
-    put_key_int(out, "requested_size", (int64_t)active);
-    put_key_int(out, "stream", 0);
-    put_key_text(out, "segment_type", "large");
+    put_pickled_key_and_int(out, "device", 0);
+    put_pickled_key_and_int(out, "address", DEVICE_MEMORY_ADDRESS);
+    put_pickled_key_and_int(out, "total_size", (int64_t)arena);
+    put_pickled_key_and_int(out, "allocated_size", (int64_t)active);
+    put_pickled_key_and_int(out, "active_size", (int64_t)active);
+    put_pickled_key_and_int(out, "requested_size", (int64_t)active);
+    put_pickled_key_and_int(out, "stream", 0);
+    put_pickled_key_and_text(out, "segment_type", "large");
     pickle_put_text(out, "is_expandable");
     pickle_put_bool(out, false);
     pickle_put_text(out, "frames");
@@ -181,7 +183,7 @@ static void put_segment(struct text *out, const struct ir *ir, const struct live
     pickle_end_dict(out);
 }
 
-void snapshot_print(struct text *out, const struct prediction *p, uint32_t rank)
+void snapshot_print_pickle(struct text *out, const struct prediction *p, uint32_t rank)
 {
     const struct ir *ir = &p->ir;
     uint64_t arena = ir->planned_bytes[MEMORY_HBM];
@@ -202,7 +204,7 @@ void snapshot_print(struct text *out, const struct prediction *p, uint32_t rank)
     pickle_end_list(out);
     pickle_put_text(out, "allocator_settings");
     pickle_begin_dict(out);
-    put_key_text(out, "made_by", "longhaul " LONGHAUL_VERSION " predict");
+    put_pickled_key_and_text(out, "made_by", "longhaul " LONGHAUL_VERSION " predict");
     pickle_end_dict(out);
     pickle_end_dict(out);
     pickle_end(out);

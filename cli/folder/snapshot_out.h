@@ -12,6 +12,6 @@
 
 #include <stdint.h>
 
-void snapshot_print(struct text *out, const struct prediction *prediction, uint32_t rank);
+void snapshot_print_pickle(struct text *out, const struct prediction *prediction, uint32_t rank);
 
 #endif

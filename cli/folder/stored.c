@@ -10,7 +10,7 @@
 #include <float.h>
 #include <stdint.h>
 
-static void put_file_path(struct text *out, const char *path, const char *name)
+static void put_path_of_file_in_folder(struct text *out, const char *path, const char *name)
 {
     text_puts(out, path);
     if (path_is_folder(path))
@@ -24,12 +24,12 @@ static enum status check_schema_version(struct stored_prediction *stored, struct
     struct json_node root = json_root(&stored->json);
     const char *command = NULL;
     int64_t version = 0;
-    if (json_is_number(json_find(root, "schema_version")) &&
+    if (json_is_number(json_find_member(root, "schema_version")) &&
         json_get_i64(root, "schema_version", 0, INT64_MAX, &version, NULL) == STATUS_OK &&
         version == JSON_SCHEMA_VERSION)
         return STATUS_OK;
-    struct json_node made_by = json_find(root, "made_by");
-    if (json_is_object(made_by) && json_is_string(json_find(made_by, "command")))
+    struct json_node made_by = json_find_member(root, "made_by");
+    if (json_is_object(made_by) && json_is_string(json_find_member(made_by, "command")))
         json_get_string(made_by, "command", &command, NULL);
     struct text has = {0};
     if (version > 0)
@@ -44,9 +44,10 @@ static enum status check_schema_version(struct stored_prediction *stored, struct
     return status;
 }
 
-enum status stored_load(struct stored_prediction *stored, const char *path, struct diag *diag)
+enum status stored_prediction_load(struct stored_prediction *stored, const char *path,
+                                   struct diag *diag)
 {
-    put_file_path(&stored->path, path, "prediction.json");
+    put_path_of_file_in_folder(&stored->path, path, "prediction.json");
     enum status status = text_read(&stored->text, stored->path.data, diag);
     if (status == STATUS_OK)
         status =
@@ -57,7 +58,7 @@ enum status stored_load(struct stored_prediction *stored, const char *path, stru
     return status;
 }
 
-void stored_release(struct stored_prediction *stored)
+void stored_prediction_release(struct stored_prediction *stored)
 {
     json_release(&stored->json);
     text_release(&stored->text);
@@ -70,7 +71,8 @@ enum status stored_read_waterfall(struct stored_prediction *stored, struct water
 {
     struct json_node root = json_root(&stored->json), causes;
     *w = (struct waterfall){0};
-    if (json_is_object(json_find(root, "part")) && !json_is_number(json_find(root, "step_s")))
+    if (json_is_object(json_find_member(root, "part")) &&
+        !json_is_number(json_find_member(root, "step_s")))
         return diag_error(diag, (struct loc){.name = stored->path.data}, STATUS_BAD_INPUT,
                           "predicts a part of the model (--scope) and not a step, so it has no "
                           "waterfall and no page");
@@ -78,7 +80,8 @@ enum status stored_read_waterfall(struct stored_prediction *stored, struct water
     if (status == STATUS_OK)
         status = json_get_object(root, "waterfall", &causes, diag);
     for (int i = 0; i < CAUSE_COUNT && status == STATUS_OK; i++)
-        if (i != CAUSE_DOCUMENTS || json_is_number(json_find(causes, result_name_of_cause(i).text)))
+        if (i != CAUSE_DOCUMENT_IMBALANCE ||
+            json_is_number(json_find_member(causes, result_name_of_cause(i).text)))
             status = json_get_double(causes, result_name_of_cause((enum cause)i).text, 0, DBL_MAX,
                                      &w->cause_s[i], diag);
     return status;
@@ -87,7 +90,7 @@ enum status stored_read_waterfall(struct stored_prediction *stored, struct water
 enum status stored_load_trace(struct trace *trace, const char *path, bool memory, struct diag *diag)
 {
     struct text whole = {0}, text = {0};
-    put_file_path(&whole, path, memory ? "memory.csv" : "ops.csv");
+    put_path_of_file_in_folder(&whole, path, memory ? "memory.csv" : "ops.csv");
     enum status status = text_read(&text, whole.data, diag);
     const char *data = text.data == NULL ? "" : text.data;
     if (status == STATUS_OK && memory)

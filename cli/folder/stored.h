@@ -17,8 +17,9 @@ struct stored_prediction {
 };
 
 /* Reads and parses a prediction.json; `path` is the file or its folder. Refuses a file of another schema version. */
-enum status stored_load(struct stored_prediction *stored, const char *path, struct diag *diag);
-void stored_release(struct stored_prediction *stored);
+enum status stored_prediction_load(struct stored_prediction *stored, const char *path,
+                                   struct diag *diag);
+void stored_prediction_release(struct stored_prediction *stored);
 
 /* Fills *waterfall from the prediction. Fails if the prediction is of a part of the model
  * (--scope). */

@@ -19,14 +19,14 @@ enum status trace_folder_check_can_write(const char *folder, struct diag *diag)
 static enum status add_trace(const struct trace *trace, struct file_set *files, struct diag *diag)
 {
     struct text out, path = {0};
-    enum status status = file_set_open(files, "trace.json", &out, diag);
+    enum status status = file_set_open_file(files, "trace.json", &out, diag);
     if (status != STATUS_OK)
         return status;
     text_printf(&path, "%s/trace.json", files->folder);
     status = perfetto_print(trace, &out, path.data, diag);
     text_release(&path);
     if (status == STATUS_OK)
-        return file_set_close(files, &out, diag);
+        return file_set_close_file(files, &out, diag);
     text_release(&out);
     return status;
 }
@@ -36,11 +36,11 @@ static enum status add_printed_table(const struct trace *trace,
                                      const char *name, struct file_set *files, struct diag *diag)
 {
     struct text out;
-    enum status status = file_set_open(files, name, &out, diag);
+    enum status status = file_set_open_file(files, name, &out, diag);
     if (status != STATUS_OK)
         return status;
     print(trace, &out);
-    return file_set_close(files, &out, diag);
+    return file_set_close_file(files, &out, diag);
 }
 
 enum status trace_folder_add_files(const struct trace *trace, struct file_set *files,

@@ -89,13 +89,13 @@ static enum status add_requested_files(const struct prediction *p,
     struct text out = {0}, name = {0};
     enum status status = STATUS_OK;
     if (emit.writes_ir)
-        status = file_set_open(files, "schedule.ir", &out, diag);
+        status = file_set_open_file(files, "schedule.ir", &out, diag);
     if (emit.writes_ir && status == STATUS_OK) {
         ir_print(&out, &p->ir);
-        status = file_set_close(files, &out, diag);
+        status = file_set_close_file(files, &out, diag);
     }
     if (emit.writes_snapshot && status == STATUS_OK) {
-        snapshot_print(&out, p, 0);
+        snapshot_print_pickle(&out, p, 0);
         status = file_set_add(files, "snapshot.pickle", out.data, out.size, diag);
     }
     for (uint32_t rank = 0; emit.writes_chakra && rank < p->sim.rank_count && status == STATUS_OK;
@@ -106,7 +106,7 @@ static enum status add_requested_files(const struct prediction *p,
         status = file_set_add(files, name.data, out.data, out.size, diag);
     }
     if (emit.search_json != NULL && status == STATUS_OK) {
-        file_set_remove(files, TRACE_FOLDER_PAGE);
+        file_set_delete_file_at_end(files, TRACE_FOLDER_PAGE);
         status = file_set_add(files, TRACE_FOLDER_PLAN, emit.search_json->data,
                               emit.search_json->size, diag);
     }

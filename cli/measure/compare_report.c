@@ -18,7 +18,7 @@ enum { KINDS_SHOWN = 8, LABEL = 11 };
 /* Returns the relative error of a prediction; 0 also if both values are 0. */
 static double relative_error(double predicted, double measured)
 {
-    return predicted == measured ? 0 : compare_relative_error(predicted, measured);
+    return predicted == measured ? 0 : comparison_signed_relative_error(predicted, measured);
 }
 
 static void put_percent(struct text *out, double error)
@@ -38,8 +38,8 @@ static void print_verdict(struct text *out, const struct compare_report *report)
 {
     const struct comparison *c = report->comparison;
     double percent = 100 * report->tolerance;
-    bool step =
-        fabs(compare_relative_error(c->predicted.step_s, c->measured.step_s)) <= report->tolerance;
+    bool step = fabs(comparison_signed_relative_error(c->predicted.step_s, c->measured.step_s)) <=
+                report->tolerance;
     switch (report->verdict) {
     case VERDICT_WITHIN:
         text_printf(out, "verdict    within %.3g %%: step time and every figure of memory\n",
@@ -54,7 +54,8 @@ static void print_verdict(struct text *out, const struct compare_report *report)
     }
 }
 
-static void print_head(struct text *out, const struct compare_report *report)
+static void print_verdict_step_times_and_files(struct text *out,
+                                               const struct compare_report *report)
 {
     const struct comparison *c = report->comparison;
     if (report->tolerance > 0)
@@ -79,12 +80,12 @@ static void print_head(struct text *out, const struct compare_report *report)
             "kernels    attention's differ: %s, and %s in what it is compared with; predict "
             "--attention makes them alike\n",
             report->predicted_kernels, report->measured_kernels);
-    if (report->work_joined_to_op != NULL)
+    if (report->work_fused_into_op_before != NULL)
         text_printf(out,
                     "epilogues  of what was measured, an op before it computed %s: its time is in "
                     "that op's, "
                     "and is predicted apart\n",
-                    report->work_joined_to_op);
+                    report->work_fused_into_op_before);
     text_printf(out,
                 "matched    %.1f %% of the time; without a partner: %zu of %zu predicted rows "
                 "(%.3f ms), %zu of %zu measured (%.3f ms)\n",
@@ -94,9 +95,9 @@ static void print_head(struct text *out, const struct compare_report *report)
     if (c->matched_time_share < COMPARE_MATCHED_SHARE_MIN)
         text_puts(out,
                   "           too little for a verdict: the figures below may pair unlike work\n");
-    if (c->unpredicted_ranks > 0)
+    if (c->unpredicted_rank_count > 0)
         text_printf(out, "ranks      %zu compared; %zu measured ones are not in the prediction\n",
-                    c->compared_ranks, c->unpredicted_ranks);
+                    c->compared_rank_count, c->unpredicted_rank_count);
     if (c->is_profiler_trace && c->predicted_period.repeat_count > 0 &&
         c->measured_period.repeat_count > 0)
         text_printf(
@@ -147,7 +148,7 @@ static void print_memory(struct text *out, const struct compare_report *report)
 
 /* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */
-#define GROUPS(name, kind) \
+#define GROUP_COLUMN_LIST(name, kind) \
     {{#name, #name, NULL, kind, -24, NULL}, \
      {"pairs", "pairs", NULL, COLUMN_COUNT, 5, NULL}, \
      {"predicted_s", "predicted ms", NULL, COLUMN_SECONDS, 13, "Sum over all ranks."}, \
@@ -157,10 +158,10 @@ static void print_memory(struct text *out, const struct compare_report *report)
 
 enum { GROUP_COLUMNS = 6 };
 static const struct column groups[BY_COUNT][GROUP_COLUMNS] = {
-    [BY_KIND] = GROUPS(kind, COLUMN_NAME),
-    [BY_STREAM] = GROUPS(stream, COLUMN_NAME),
-    [BY_PHASE] = GROUPS(phase, COLUMN_NAME),
-    [BY_RANK] = GROUPS(rank, COLUMN_COUNT),
+    [BY_KIND] = GROUP_COLUMN_LIST(kind, COLUMN_NAME),
+    [BY_STREAM] = GROUP_COLUMN_LIST(stream, COLUMN_NAME),
+    [BY_PHASE] = GROUP_COLUMN_LIST(phase, COLUMN_NAME),
+    [BY_RANK] = GROUP_COLUMN_LIST(rank, COLUMN_COUNT),
 };
 
 static const struct column ops[] = {
@@ -207,10 +208,10 @@ const struct row_table compare_tables[COMPARE_TABLE_COUNT] = {
     [BY_STREAM] = {"compare_stream", groups[BY_STREAM], GROUP_COLUMNS},
     [BY_PHASE] = {"compare_phase", groups[BY_PHASE], GROUP_COLUMNS},
     [BY_RANK] = {"compare_rank", groups[BY_RANK], GROUP_COLUMNS},
-    [COMPARE_OPS] = {"compare_op", ops, ARRAY_LEN(ops)},
-    [COMPARE_CYCLES] = {"compare_cycles", cycles, ARRAY_LEN(cycles)},
-    [COMPARE_EXPOSED] = {"compare_exposed", exposed, ARRAY_LEN(exposed)},
-    [COMPARE_MEMORY] = {"compare_memory", memories, ARRAY_LEN(memories)},
+    [COMPARE_TABLE_OPS] = {"compare_op", ops, ARRAY_LEN(ops)},
+    [COMPARE_TABLE_CLOCK_CYCLES] = {"compare_cycles", cycles, ARRAY_LEN(cycles)},
+    [COMPARE_TABLE_EXPOSED_TIMES] = {"compare_exposed", exposed, ARRAY_LEN(exposed)},
+    [COMPARE_TABLE_MEMORY] = {"compare_memory", memories, ARRAY_LEN(memories)},
 };
 
 /* Begins a table. In text it stands after an empty line. */
@@ -254,27 +255,28 @@ size_t compare_report_put_groups(struct rows *rows, const struct comparison *c,
 }
 
 /* Returns `seconds` as whole cycles of the clock of a kind of work; 0: the clock is not known. */
-static double clock_cycles_of_kind(double seconds, const struct trace *trace, const char *kind)
+static double seconds_to_clock_cycles_of_kind(double seconds, const struct trace *trace,
+                                              const char *kind)
 {
-    return round(seconds * 1e6 * compare_header_clock_mhz(trace, kind));
+    return round(seconds * 1e6 * comparison_clock_mhz_of_header(trace, kind));
 }
 
-void compare_report_put_cycles(struct rows *rows, const struct comparison *c)
+void compare_report_put_clock_cycles(struct rows *rows, const struct comparison *c)
 {
     struct compare_group *group;
     const size_t all = compare_list_groups(c, BY_KIND, &group);
     bool begun = rows->json != NULL;
     if (begun)
-        begin_table(rows, "cycles", "cycles", &compare_tables[COMPARE_CYCLES]);
+        begin_table(rows, "cycles", "cycles", &compare_tables[COMPARE_TABLE_CLOCK_CYCLES]);
     for (size_t i = 0; i < all; i++) {
-        double predicted =
-                   clock_cycles_of_kind(group[i].predicted_s, c->predicted.trace, group[i].name),
-               measured =
-                   clock_cycles_of_kind(group[i].measured_s, c->measured.trace, group[i].name);
+        double predicted = seconds_to_clock_cycles_of_kind(group[i].predicted_s, c->predicted.trace,
+                                                           group[i].name),
+               measured = seconds_to_clock_cycles_of_kind(group[i].measured_s, c->measured.trace,
+                                                          group[i].name);
         if (!group[i].is_compute_stream || predicted <= 0 || measured <= 0)
             continue;
         if (!begun)
-            begin_table(rows, "cycles", "cycles", &compare_tables[COMPARE_CYCLES]);
+            begin_table(rows, "cycles", "cycles", &compare_tables[COMPARE_TABLE_CLOCK_CYCLES]);
         begun = true;
         rows_put_name(rows, group[i].name);
         rows_put_number(rows, predicted);
@@ -291,7 +293,7 @@ void compare_report_put_ops(struct rows *rows, const struct comparison *c, size_
     struct compare_op *op;
     const size_t count = compare_list_ops(c, &op);
     if (rows->out == NULL || (count > 0 && top > 0)) {
-        begin_table(rows, "ops", NULL, &compare_tables[COMPARE_OPS]);
+        begin_table(rows, "ops", NULL, &compare_tables[COMPARE_TABLE_OPS]);
         for (size_t i = 0; i < count && i < top; i++) {
             rows_put_number(rows, op[i].pair_of_lowest_rank->op);
             rows_put_name(rows, op[i].pair_of_lowest_rank->kind);
@@ -299,7 +301,7 @@ void compare_report_put_ops(struct rows *rows, const struct comparison *c, size_
             rows_put_number(rows, op[i].pair_of_lowest_rank->layer);
             rows_put_number(rows, (double)op[i].rank_count);
             put_times_and_error(rows, op[i].predicted_s, op[i].measured_s);
-            rows_put_number(rows, op[i].error_share);
+            rows_put_number(rows, op[i].share_of_total_error);
         }
         rows_end(rows);
     }
@@ -320,7 +322,7 @@ static void put_exposed_times(struct rows *rows, const struct comparison *c)
                c->exposed_time_by_stream_role[role].measured_busy_s != 0;
     if (!any)
         return;
-    begin_table(rows, "exposed", NULL, &compare_tables[COMPARE_EXPOSED]);
+    begin_table(rows, "exposed", NULL, &compare_tables[COMPARE_TABLE_EXPOSED_TIMES]);
     for (int role = ROLE_COMPUTE + 1; role < ROLE_COUNT; role++) {
         const struct compare_exposed *row = &c->exposed_time_by_stream_role[role];
         if (row->predicted_busy_s == 0 && row->measured_busy_s == 0)
@@ -347,7 +349,7 @@ void compare_report_put_memory(struct rows *rows, const struct comparison *c)
     for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
         if (rows->json == NULL && tables[t].count == 0)
             continue;
-        begin_table(rows, tables[t].key, NULL, &compare_tables[COMPARE_MEMORY]);
+        begin_table(rows, tables[t].key, NULL, &compare_tables[COMPARE_TABLE_MEMORY]);
         for (size_t i = 0; i < tables[t].count; i++) {
             const struct compare_memory *row = &tables[t].memory_row[i];
             rows_put_number(rows, row->rank);
@@ -366,7 +368,7 @@ void compare_report_put_memory(struct rows *rows, const struct comparison *c)
 void compare_report_print(struct text *out, const struct compare_report *report)
 {
     struct text lines = {0};
-    print_head(&lines, report);
+    print_verdict_step_times_and_files(&lines, report);
     print_memory(&lines, report);
     screen_wrap_labelled(out, lines.data, LABEL, report->wrap_width);
     text_release(&lines);
@@ -383,7 +385,7 @@ void compare_report_print(struct text *out, const struct compare_report *report)
             text_printf(out, "and %zu more, which --all prints\n", left);
     }
     if (report->shown_group_table < 0 || report->shown_group_table == BY_KIND)
-        compare_report_put_cycles(&rows, report->comparison);
+        compare_report_put_clock_cycles(&rows, report->comparison);
     compare_report_put_ops(&rows, report->comparison, report->listed_ops_max);
 }
 
@@ -418,10 +420,10 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
     json_put_count(&json, "steps", c->measured_steps);
     json_put_bool(&json, "aligned", c->is_profiler_trace);
     json_put_number(&json, "step_error",
-                    compare_relative_error(c->predicted.step_s, c->measured.step_s));
+                    comparison_signed_relative_error(c->predicted.step_s, c->measured.step_s));
     json_put_number(&json, "match_rate", c->matched_time_share);
-    json_put_count(&json, "ranks", c->compared_ranks);
-    json_put_count(&json, "absent_ranks", c->unpredicted_ranks);
+    json_put_count(&json, "ranks", c->compared_rank_count);
+    json_put_count(&json, "absent_ranks", c->unpredicted_rank_count);
     struct rows rows = {.json = &json};
     compare_report_put_memory(&rows, c);
     put_exposed_times(&rows, c);
@@ -429,7 +431,7 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
         if (report->shown_group_table < 0 || report->shown_group_table == by)
             compare_report_put_groups(&rows, c, (enum compare_criterion)by, SIZE_MAX);
     if (report->shown_group_table < 0 || report->shown_group_table == BY_KIND)
-        compare_report_put_cycles(&rows, c);
+        compare_report_put_clock_cycles(&rows, c);
     compare_report_put_ops(&rows, c, report->listed_ops_max);
     json_end_object(&json);
     text_putc(out, '\n');

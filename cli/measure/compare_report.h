@@ -18,7 +18,7 @@ struct compare_report {
     const char *predicted_program, *measured_program;
     const char *predicted_kernels, *measured_kernels; /* kernels of attention; NULL: not known */
     /* the measured work that the op before it computed, too; NULL: none */
-    const char *work_joined_to_op;
+    const char *work_fused_into_op_before;
     int shown_group_table; /* enum compare_criterion: only this table of groups is shown; -1: not given */
     size_t listed_ops_max; /* how many ops are listed */
     bool shows_all;        /* every table and row is printed, not only one screen */
@@ -33,10 +33,10 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
 
 /* The indices of the tables. Those of groups, enum compare_criterion, come first. */
 enum {
-    COMPARE_OPS = BY_COUNT,
-    COMPARE_CYCLES,
-    COMPARE_EXPOSED,
-    COMPARE_MEMORY,
+    COMPARE_TABLE_OPS = BY_COUNT,
+    COMPARE_TABLE_CLOCK_CYCLES,
+    COMPARE_TABLE_EXPOSED_TIMES,
+    COMPARE_TABLE_MEMORY,
     COMPARE_TABLE_COUNT
 };
 extern const struct row_table compare_tables[COMPARE_TABLE_COUNT];
@@ -48,7 +48,7 @@ size_t compare_report_put_groups(struct rows *rows, const struct comparison *com
 
 /* Puts the cycles of the kinds of work that compute and whose clock the headers of both traces
  * give. If there are none, JSON has an empty table, and the other outputs have none. */
-void compare_report_put_cycles(struct rows *rows, const struct comparison *comparison);
+void compare_report_put_clock_cycles(struct rows *rows, const struct comparison *comparison);
 
 /* Puts the ops that cause most of the error, at most `top` of them. */
 void compare_report_put_ops(struct rows *rows, const struct comparison *comparison, size_t top);

@@ -72,8 +72,9 @@ static enum status check_is_predicted_trace(const struct recording *first, const
 
 /* Checks, if there are several measurements, that all are recordings of the PyTorch profiler, and of different
  * ranks. */
-static enum status check_ranks_differ(const struct recording *recording, const char *const *path,
-                                      size_t count, struct diag *diag)
+static enum status check_recordings_of_different_ranks(const struct recording *recording,
+                                                       const char *const *path, size_t count,
+                                                       struct diag *diag)
 {
     for (size_t i = 0; i < count && count > 1; i++) {
         struct loc at = {.name = path[i]};
@@ -105,7 +106,7 @@ enum status compared_explain(struct explanation *explanation, const char *predic
         trace[i] = &recording[i].trace;
     }
     if (status == STATUS_OK)
-        status = check_ranks_differ(recording, path, count, diag);
+        status = check_recordings_of_different_ranks(recording, path, count, diag);
     if (status == STATUS_OK)
         status = explain_measured_traces(explanation, &first.trace, trace, path, count,
                                          recording[0].is_from_pytorch, diag);
@@ -132,9 +133,10 @@ enum status compared_make(struct compared *c, const char *predicted, const char 
     c->measured = second.trace;
     if (status != STATUS_OK)
         return status;
-    return second.is_from_pytorch
-               ? compare_foreign(&c->comparison, &c->predicted, &c->measured, measured, diag)
-               : compare_own(&c->comparison, &c->predicted, &c->measured, measured, diag);
+    return second.is_from_pytorch ? compare_with_profiler_trace(&c->comparison, &c->predicted,
+                                                                &c->measured, measured, diag)
+                                  : compare_with_longhaul_trace(&c->comparison, &c->predicted,
+                                                                &c->measured, measured, diag);
 }
 
 void compared_release(struct compared *c)

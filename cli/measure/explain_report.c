@@ -16,7 +16,7 @@ enum { CAUSES_SHOWN = 10, RANKS_SHOWN = 8, LABEL = 11, CAUSE = 23 };
 /* clang-format off */
 static const struct column causes[] = {
     {"more_s", "more ms", NULL, COLUMN_SECONDS_DIFFERENCE, 12, "Measured less predicted."},
-    {NULL, "share", "share %", COLUMN_PERCENT | COLUMN_OPTIONAL, 8, NULL},
+    {NULL, "share", "share %", COLUMN_WHOLE_PERCENT | COLUMN_OPTIONAL, 8, NULL},
     {"cause", "cause", NULL, COLUMN_NAME, -18, NULL},
     {"rank", NULL, NULL, COLUMN_COUNT | COLUMN_NULLABLE, 0, "null: all ranks."},
     {"text", "", "what", COLUMN_TEXT, 0, NULL},
@@ -46,13 +46,13 @@ const struct row_table explain_tables[EXPLAIN_TABLE_COUNT] = {
     [EXPLAIN_TABLE_RANKS] = {"explain_rank", ranks, ARRAY_LEN(ranks)},
 };
 
-static double difference_s(const struct explanation *e)
+static double measured_minus_predicted_s(const struct explanation *e)
 {
     return e->measured_s - e->predicted_s;
 }
 
 /* Returns the sum of the absolute seconds of all causes. */
-static double sum_of_causes_s(const struct explanation *e)
+static double sum_of_absolute_causes_s(const struct explanation *e)
 {
     double all_s = 0;
     for (size_t i = 0; i < e->cause_count; i++)
@@ -64,7 +64,7 @@ static double sum_of_causes_s(const struct explanation *e)
 static size_t count_shown_causes(const struct explanation *e, double *rest_s)
 {
     size_t shown = 0;
-    double all_s = sum_of_causes_s(e);
+    double all_s = sum_of_absolute_causes_s(e);
     *rest_s = 0;
     while (shown < e->cause_count && shown < CAUSES_SHOWN &&
            fabs(e->cause[shown].seconds) >= EXPLAIN_REST_SHARE * all_s)
@@ -76,7 +76,7 @@ static size_t count_shown_causes(const struct explanation *e, double *rest_s)
 
 void explain_report_put_causes(struct rows *rows, const struct explanation *e)
 {
-    double rest_s, all_s = sum_of_causes_s(e);
+    double rest_s, all_s = sum_of_absolute_causes_s(e);
     size_t shown = count_shown_causes(e, &rest_s);
     rows_begin(rows, "causes", NULL, &explain_tables[EXPLAIN_TABLE_CAUSES]);
     for (size_t i = 0; i < (rows->json != NULL ? e->cause_count : shown); i++) {
@@ -100,8 +100,8 @@ void explain_report_put_causes(struct rows *rows, const struct explanation *e)
 /* True if the table shows rank i: it shows all ranks or, if these are too many, the first ones and the slowest one. */
 static bool is_rank_shown(const struct explanation *e, size_t i)
 {
-    return e->rank_count <= RANKS_SHOWN || i == e->slowest_rank ||
-           i < RANKS_SHOWN - (e->slowest_rank >= RANKS_SHOWN ? 1 : 0);
+    return e->rank_count <= RANKS_SHOWN || i == e->least_waiting_rank_index ||
+           i < RANKS_SHOWN - (e->least_waiting_rank_index >= RANKS_SHOWN ? 1 : 0);
 }
 
 static void put_part_times(struct rows *rows, const double *part_s)
@@ -133,7 +133,7 @@ static void put_ranks(struct rows *rows, const struct explanation *e)
 
 void explain_report_print(struct text *out, const struct explanation *e, size_t width)
 {
-    double more_s = difference_s(e);
+    double more_s = measured_minus_predicted_s(e);
     struct text line = {0};
     text_printf(&line, "explain    measured %.3f ms", 1e3 * e->measured_s);
     if (e->measured_steps > 1)
@@ -142,7 +142,7 @@ void explain_report_print(struct text *out, const struct explanation *e, size_t 
                 more_s >= 0 ? "longer" : "shorter");
     if (e->rank_count > 1)
         text_printf(&line, ", on rank %u, for which the others wait",
-                    e->times_of_ranks[e->slowest_rank].rank);
+                    e->times_of_ranks[e->least_waiting_rank_index].rank);
     screen_wrap_labelled(out, line.data, LABEL, width);
     line.size = 0;
     if (e->matched_time_share < COMPARE_MATCHED_SHARE_MIN) {
@@ -170,7 +170,7 @@ void explain_report_print_json(struct json_out *json, const struct explanation *
     json_put_number(json, "measured_s", e->measured_s);
     json_put_number(json, "match_rate", e->matched_time_share);
     json_put_count(json, "steps", e->measured_steps);
-    json_put_count(json, "rank", e->times_of_ranks[e->slowest_rank].rank);
+    json_put_count(json, "rank", e->times_of_ranks[e->least_waiting_rank_index].rank);
     struct rows rows = {.json = json};
     explain_report_put_causes(&rows, e);
     put_ranks(&rows, e);

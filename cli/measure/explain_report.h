@@ -10,7 +10,7 @@
  * added up as the rest. */
 #define EXPLAIN_REST_SHARE 0.02
 
-enum explain_table { EXPLAIN_TABLE_CAUSES, EXPLAIN_TABLE_RANKS, EXPLAIN_TABLE_COUNT };
+enum explain_table_id { EXPLAIN_TABLE_CAUSES, EXPLAIN_TABLE_RANKS, EXPLAIN_TABLE_COUNT };
 extern const struct row_table explain_tables[EXPLAIN_TABLE_COUNT];
 
 /* Appends the causes, and a table of what each rank spends. Text is wrapped at `width` columns; 0: it is not

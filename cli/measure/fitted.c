@@ -9,7 +9,7 @@
 
 void fitted_release(struct fitted *fitted)
 {
-    text_release(&fitted->unrequested_link_refusals);
+    text_release(&fitted->unrequested_link_refusal_messages);
     calibration_release(&fitted->device_fit);
     link_calibration_release(&fitted->link_fit);
     points_release(&fitted->points);
@@ -17,13 +17,13 @@ void fitted_release(struct fitted *fitted)
     *fitted = (struct fitted){0};
 }
 
-void fitted_classify_points(struct fitted *fitted, int64_t min_bytes)
+void fitted_drop_small_link_points(struct fitted *fitted, int64_t min_bytes)
 {
     size_t kept = 0;
     for (size_t i = 0; i < fitted->points.count; i++) {
         enum calibrate_link_class link;
         const struct point *point = &fitted->points.row[i];
-        bool of_link = calibrate_link_class_find(point, &link);
+        bool of_link = calibrate_find_link_class_of_point(point, &link);
         if (of_link && work_payload_bytes(&point->work) < min_bytes)
             continue;
         fitted->has_links |= of_link;
@@ -48,7 +48,7 @@ static enum status load_base_device(struct fitted *fitted, const char *base, str
                           "'%s' is no preset; a device file builds on a preset", fitted->base_name);
     size_t before = diag->size;
     enum status status = cost_load(&fitted->base_costs, &fitted->arena, fitted->base_name, diag);
-    diag_name_place_of_messages(diag, before, "--base");
+    diag_add_place_to_errors(diag, before, "--base");
     return status;
 }
 
@@ -91,7 +91,8 @@ enum status fitted_fit_points(struct fitted *fitted, const char *base, bool link
     struct diag refusal = {0};
     calibrate_links(&fitted->link_fit, &fitted->points, &fitted->options, &refusal);
     if (refusal.size > 0)
-        text_printf(&fitted->unrequested_link_refusals, "links not fitted:\n%s", refusal.text);
+        text_printf(&fitted->unrequested_link_refusal_messages, "links not fitted:\n%s",
+                    refusal.text);
     diag_release(&refusal);
     return device;
 }
@@ -99,12 +100,12 @@ enum status fitted_fit_points(struct fitted *fitted, const char *base, bool link
 void fitted_put_report(const struct fitted *fitted, struct text *out)
 {
     calibration_print_report(&fitted->device_fit, out);
-    if (fitted->device_fit.point_spread > 0)
+    if (fitted->device_fit.points_p90_over_p10 > 0)
         calibration_print_noise(&fitted->device_fit, fitted->base_name, out);
     link_calibration_print_report(&fitted->link_fit, out);
-    if (fitted->unrequested_link_refusals.size > 0)
-        text_append(out, fitted->unrequested_link_refusals.data,
-                    fitted->unrequested_link_refusals.size);
+    if (fitted->unrequested_link_refusal_messages.size > 0)
+        text_append(out, fitted->unrequested_link_refusal_messages.data,
+                    fitted->unrequested_link_refusal_messages.size);
 }
 
 /* ---- files ---- */
@@ -125,22 +126,22 @@ static bool was_measurement_disturbed(const struct calibrate_fallback *fallback,
 {
     bool found = false;
     for (size_t i = 0; i < count; i++)
-        found |= fallback[i].is_disturbed;
+        found |= fallback[i].is_due_to_disturbed_points;
     return found;
 }
 
-static bool no_device_fit_succeeded(const struct fitted *fitted)
+static bool have_all_device_fits_failed(const struct fitted *fitted)
 {
     return fitted->has_device && fitted->device_fit.family_count == 0 &&
            !was_measurement_disturbed(fitted->device_fit.fallback,
                                       fitted->device_fit.fallback_count);
 }
 
-static bool no_link_fit_succeeded(const struct fitted *fitted)
+static bool have_all_link_fits_failed(const struct fitted *fitted)
 {
     size_t fits = 0;
     for (int i = 0; i < CALIBRATE_LINK_COUNT; i++)
-        fits += fitted->link_fit.link[i].point_count > 0;
+        fits += fitted->link_fit.link_by_class[i].point_count > 0;
     return fitted->has_links && fits == 0 &&
            !was_measurement_disturbed(fitted->link_fit.fallback, fitted->link_fit.fallback_count);
 }
@@ -161,7 +162,7 @@ static void note_numbers_kept_from_base(const char *path, const char *base,
 {
     bool refused = false;
     for (size_t i = 0; i < count; i++)
-        refused |= fallback[i].keeps_base_numbers && !fallback[i].is_disturbed;
+        refused |= fallback[i].has_kept_base_numbers && !fallback[i].is_due_to_disturbed_points;
     if (refused)
         diag_note(diag, (struct loc){.name = path},
                   "holds what could be fitted; numbers whose fit was refused are those of %s",
@@ -217,8 +218,8 @@ static enum status print_device(struct fitted *fitted, const char *path, const c
 
 /* Returns the path by which the cluster's file names another file: its name if both are in one folder, otherwise its
  * full path. device NULL: returns NULL. */
-static const char *path_as_cluster_names_it(struct arena *arena, const char *cluster,
-                                            const char *device)
+static const char *device_path_in_cluster_file(struct arena *arena, const char *cluster,
+                                               const char *device)
 {
     if (device == NULL || device[0] == '/')
         return device;
@@ -238,13 +239,13 @@ static enum status print_cluster(struct fitted *fitted, const struct fitted_file
     size_t before = diag->size;
     const char *path = files->cluster_path;
     enum status status = cluster_load(&cluster, &fitted->arena, files->base_preset, diag);
-    diag_name_place_of_messages(diag, before, "--cluster");
+    diag_add_place_to_errors(diag, before, "--cluster");
     if (status == STATUS_OK)
         status = link_calibration_print_cluster(
             &fitted->link_fit, file_stem(&fitted->arena, path),
-            path_as_cluster_names_it(&fitted->arena, path, files->device_path),
+            device_path_in_cluster_file(&fitted->arena, path, files->device_path),
             cluster_is_file(files->base_preset)
-                ? path_as_cluster_names_it(&fitted->arena, path, files->base_preset)
+                ? device_path_in_cluster_file(&fitted->arena, path, files->base_preset)
                 : files->base_preset,
             &cluster, out, diag);
     if (status == STATUS_OK)
@@ -255,25 +256,25 @@ static enum status print_cluster(struct fitted *fitted, const struct fitted_file
 enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag)
 {
     struct text device = {0}, cluster = {0}, points = {0};
-    struct file_set_contents file[3];
+    struct file_set_path_and_data file[3];
     struct fitted_files fits = *files;
     size_t count = 0;
     enum status status = STATUS_OK, all = STATUS_OK;
-    if (fits.device_path != NULL && no_device_fit_succeeded(fitted)) {
+    if (fits.device_path != NULL && have_all_device_fits_failed(fitted)) {
         all = note_file_not_written(fits.device_path, diag);
         fits.device_path = NULL;
     }
-    if (fits.cluster_path != NULL && no_link_fit_succeeded(fitted)) {
+    if (fits.cluster_path != NULL && have_all_link_fits_failed(fitted)) {
         all = note_file_not_written(fits.cluster_path, diag);
         fits.cluster_path = NULL;
     }
     if (fits.device_path != NULL) {
         const char *shapes = path_for_saved_points(fitted, fits.device_path);
         status = print_device(fitted, fits.device_path, fits.device_name, shapes, &device, diag);
-        file[count++] = (struct file_set_contents){fits.device_path, device.data, device.size};
+        file[count++] = (struct file_set_path_and_data){fits.device_path, device.data, device.size};
         if (shapes != NULL) {
             points_print(&fitted->points, &points);
-            file[count++] = (struct file_set_contents){shapes, points.data, points.size};
+            file[count++] = (struct file_set_path_and_data){shapes, points.data, points.size};
         }
         note_numbers_kept_from_base(fits.device_path, fitted->base_name,
                                     fitted->device_fit.fallback, fitted->device_fit.fallback_count,
@@ -281,12 +282,13 @@ enum status fitted_save(struct fitted *fitted, const struct fitted_files *files,
     }
     if (status == STATUS_OK && fits.cluster_path != NULL) {
         status = print_cluster(fitted, &fits, &cluster, diag);
-        file[count++] = (struct file_set_contents){fits.cluster_path, cluster.data, cluster.size};
+        file[count++] =
+            (struct file_set_path_and_data){fits.cluster_path, cluster.data, cluster.size};
         note_numbers_kept_from_base(fits.cluster_path, fits.base_preset, fitted->link_fit.fallback,
                                     fitted->link_fit.fallback_count, diag);
     }
     if (status == STATUS_OK)
-        status = file_set_write_all(file, count, diag);
+        status = file_set_write_files(file, count, diag);
     text_release(&device);
     text_release(&cluster);
     text_release(&points);

@@ -19,7 +19,7 @@ struct fitted {
     struct link_calibration link_fit;
     bool has_device, has_links; /* there are points of the device, and points of links */
     /* messages about refused fits of links that were not requested */
-    struct text unrequested_link_refusals;
+    struct text unrequested_link_refusal_messages;
     /* the source of the points, which the device file states if it names a file of points (docs/costs.md, "Measured
      * points"); NULL: it names none */
     const char *points_source;
@@ -29,7 +29,7 @@ void fitted_release(struct fitted *fitted);
 
 /* Drops the points of links, which are messages and copies, with fewer than min_bytes. Sets has_device and has_links
  * by the points that are left. */
-void fitted_classify_points(struct fitted *fitted, int64_t min_bytes);
+void fitted_drop_small_link_points(struct fitted *fitted, int64_t min_bytes);
 
 /* Fits everything for which there are points. base: the name of the device preset that gives the numbers that were not
  * measured; NULL: cpu-generic if the cpu backend measured the points, else an error. name: the name of the points in
@@ -37,7 +37,7 @@ void fitted_classify_points(struct fitted *fitted, int64_t min_bytes);
  *
  * Returns STATUS_NO, with messages, if there are no points or if a fit of the device is refused. A refused fit of links
  * has the same effect if `links` is set or if there are no points of the device. Otherwise its message is only added to
- * `unrequested_link_refusals`. */
+ * `unrequested_link_refusal_messages`. */
 enum status fitted_fit_points(struct fitted *fitted, const char *base, bool links, const char *name,
                               struct diag *diag);
 void fitted_put_report(const struct fitted *fitted, struct text *out);

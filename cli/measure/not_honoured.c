@@ -5,25 +5,25 @@
 #include "schedule/choices/chains.h"
 #include "schedule/choices/profile.h"
 
-static bool has_other_attention(const struct choices *c, bool host)
+static bool chooses_attention_not_executed(const struct choices *c, bool host)
 {
     return c->attention_impl != (host ? ATTENTION_CPU : ATTENTION_CUDNN);
 }
 
-static bool has_kernel_chains(const struct choices *c, bool host)
+static bool chooses_kernel_chains(const struct choices *c, bool host)
 {
     (void)host;
     return chains_framework_of_choices(c->profile, c) != CHAINS_FUSED ||
            (c->kernels != KERNELS_COMPILED && c->profile->chunk_ffn_is_eager);
 }
 
-static bool is_compiled(const struct choices *c, bool host)
+static bool chooses_compiled_kernels(const struct choices *c, bool host)
 {
     (void)host;
     return c->kernels == KERNELS_COMPILED;
 }
 
-static bool takes_other_host_time(const struct choices *c, bool host)
+static bool chooses_framework_host_time(const struct choices *c, bool host)
 {
     (void)host;
     return c->profile->host_before_optimizer_s > 0 ||
@@ -31,7 +31,7 @@ static bool takes_other_host_time(const struct choices *c, bool host)
            c->profile->host_per_checkpoint_copy_s > 0;
 }
 
-static bool is_ideal(const struct choices *c, bool host)
+static bool chooses_ideal_profile(const struct choices *c, bool host)
 {
     (void)host;
     return c->profile->is_ideal;
@@ -41,16 +41,17 @@ static const struct {
     bool (*applies)(const struct choices *choices, bool host);
     const char *words; /* NULL: words that name the kernels of attention */
 } rows[] = {
-    {has_other_attention, NULL},
-    {is_compiled, "nothing is compiled: kernels are this program's and its libraries'"},
-    {has_kernel_chains,
+    {chooses_attention_not_executed, NULL},
+    {chooses_compiled_kernels,
+     "nothing is compiled: kernels are this program's and its libraries'"},
+    {chooses_kernel_chains,
      "norms, rotary embeddings and activations are one kernel each, not the framework's "
      "chains of kernels"},
-    {takes_other_host_time, "the time that the framework takes on the host is not spent"},
-    {is_ideal, "the host takes its own time to issue operations"},
+    {chooses_framework_host_time, "the time that the framework takes on the host is not spent"},
+    {chooses_ideal_profile, "the host takes its own time to issue operations"},
 };
 
-void not_honoured_put(struct text *out, const struct choices *c, bool host)
+void put_clauses_of_not_honoured_choices(struct text *out, const struct choices *c, bool host)
 {
     const char *before = "";
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {

@@ -10,6 +10,7 @@
 
 /* Appends a clause for each choice that execution does not follow, separated by "; "; nothing if it follows all. host:
  * the step runs on the processor (--backend cpu). */
-void not_honoured_put(struct text *out, const struct choices *choices, bool host);
+void put_clauses_of_not_honoured_choices(struct text *out, const struct choices *choices,
+                                         bool host);
 
 #endif

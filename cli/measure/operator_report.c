@@ -31,8 +31,10 @@ struct predicted_operator {
     double seconds;
 };
 
-static enum status read_predicted_operator(struct compared_operators *o, struct json_node node,
-                                           struct predicted_operator *row, struct diag *diag)
+static enum status read_predicted_operator_from_json(struct compared_operators *o,
+                                                     struct json_node node,
+                                                     struct predicted_operator *row,
+                                                     struct diag *diag)
 {
     const char *op, *inputs, *dtype;
     enum status status = json_get_i64(node, "rank", 0, UINT32_MAX, &row->rank, diag);
@@ -57,15 +59,16 @@ static enum status read_predicted_operator(struct compared_operators *o, struct 
 
 /* Reads the operators of rank `rank` into row[] or, if the prediction lacks that rank, those of its first rank. Sets
  * *count to their number. row[] has room for all elements of the list. */
-static enum status read_predicted_operators(struct compared_operators *o, struct json_node list,
-                                            uint32_t rank, struct predicted_operator *row,
-                                            size_t *count, struct diag *diag)
+static enum status read_predicted_operators_from_json(struct compared_operators *o,
+                                                      struct json_node list, uint32_t rank,
+                                                      struct predicted_operator *row, size_t *count,
+                                                      struct diag *diag)
 {
     enum status status = STATUS_OK;
     const size_t all = json_element_count(list);
     int64_t taken = -1;
     for (size_t i = 0; i < all && status == STATUS_OK; i++) {
-        status = read_predicted_operator(o, json_element(list, i), &row[i], diag);
+        status = read_predicted_operator_from_json(o, json_element_at(list, i), &row[i], diag);
         if (i == 0 || row[i].rank == rank)
             taken = row[i].rank;
     }
@@ -130,8 +133,8 @@ static void match_operators(struct compared_operators *o,
         row->measured_s = time->total_s / steps;
     }
     free(row_of);
-    o->unknown_operator_s = times->seconds_of_unassigned_kernels / steps;
-    o->measured_s = o->unknown_operator_s;
+    o->kernels_of_unknown_operator_s = times->seconds_of_unassigned_kernels / steps;
+    o->measured_s = o->kernels_of_unknown_operator_s;
     for (size_t i = 0; i < o->count; i++) {
         const struct compared_operator *row = &o->row[i];
         const bool pair = row->predicted_calls > 0 && row->measured_calls > 0;
@@ -151,7 +154,7 @@ static enum status compare_with_recording(struct compared_operators *o, struct j
     struct predicted_operator *row = heap_zalloc(json_element_count(list) + 1, sizeof *row);
     struct kernel_times times = {0};
     size_t count = 0;
-    enum status status = read_predicted_operators(o, list, rank, row, &count, diag);
+    enum status status = read_predicted_operators_from_json(o, list, rank, row, &count, diag);
     const char **name = heap_alloc(count + 1, sizeof *name);
     for (size_t i = 0; i < count; i++)
         name[i] = row[i].key.op;
@@ -175,16 +178,17 @@ enum status compared_operators_make(struct compared_operators *o, bool *found,
     text_printf(&path, "%s/prediction.json", predicted);
     *found = false;
     if (path_exists(path.data)) {
-        status = stored_load(&stored, predicted, diag);
+        status = stored_prediction_load(&stored, predicted, diag);
         struct json_node list =
             status == STATUS_OK
-                ? json_find(json_find(json_root(&stored.json), "recording"), "operators")
+                ? json_find_member(json_find_member(json_root(&stored.json), "recording"),
+                                   "operators")
                 : (struct json_node){0};
         *found = status == STATUS_OK && json_is_array(list);
         if (*found)
             status = compare_with_recording(o, list, measured, text, rank, diag);
     }
-    stored_release(&stored);
+    stored_prediction_release(&stored);
     text_release(&path);
     return status;
 }
@@ -253,7 +257,7 @@ static void put_matched_operators(struct rows *rows, const struct compared_opera
         rows_put_number(rows, row->measured_calls);
         rows_put_number(rows, row->predicted_s);
         rows_put_number(rows, row->measured_s);
-        rows_put_number(rows, compare_relative_error(row->predicted_s, row->measured_s));
+        rows_put_number(rows, comparison_signed_relative_error(row->predicted_s, row->measured_s));
     }
     rows_end(rows);
 }
@@ -295,7 +299,7 @@ void operator_report_print(struct text *out, const struct compare_report *report
         text_printf(&lines, "verdict    %s\n", verdicts[report->verdict]);
     text_printf(&lines, "step       predicted %.3f ms, measured %.3f ms, error %+.1f %%",
                 1e3 * c->predicted.step_s, 1e3 * c->measured.step_s,
-                100 * compare_relative_error(c->predicted.step_s, c->measured.step_s));
+                100 * comparison_signed_relative_error(c->predicted.step_s, c->measured.step_s));
     if (c->measured_steps > 1)
         text_printf(&lines, "; median of %zu steps, %.3f to %.3f ms", c->measured_steps,
                     1e3 * c->shortest_step_s, 1e3 * c->longest_step_s);
@@ -307,9 +311,9 @@ void operator_report_print(struct text *out, const struct compare_report *report
                 1e3 * o->predicted_s, 1e3 * o->measured_s, o->matched_count,
                 o->predicted_s > 0 ? 100 * o->predicted_matched_s / o->predicted_s : 0,
                 o->measured_s > 0 ? 100 * o->measured_matched_s / o->measured_s : 0);
-    if (o->unknown_operator_s > 0)
+    if (o->kernels_of_unknown_operator_s > 0)
         text_printf(&lines, "unknown    %.3f ms of kernels that no recorded operator launched\n",
-                    1e3 * o->unknown_operator_s);
+                    1e3 * o->kernels_of_unknown_operator_s);
     screen_wrap_labelled(out, lines.data, LABEL, report->wrap_width);
     text_release(&lines);
     if (o->matched_count > 0 && most > 0) {
@@ -337,10 +341,10 @@ void operator_report_print_json(struct text *out, const struct compare_report *r
     json_put_number(&json, "predicted_step_s", c->predicted.step_s);
     json_put_number(&json, "measured_step_s", c->measured.step_s);
     json_put_number(&json, "step_error",
-                    compare_relative_error(c->predicted.step_s, c->measured.step_s));
+                    comparison_signed_relative_error(c->predicted.step_s, c->measured.step_s));
     json_put_number(&json, "predicted_kernels_s", o->predicted_s);
     json_put_number(&json, "measured_kernels_s", o->measured_s);
-    json_put_number(&json, "unknown_kernels_s", o->unknown_operator_s);
+    json_put_number(&json, "unknown_kernels_s", o->kernels_of_unknown_operator_s);
     json_put_number(&json, "match_rate", compared_operators_matched_share(o));
     put_matched_operators(&rows, o, SIZE_MAX);
     put_unmatched_operators(&rows, o, SIZE_MAX);

@@ -31,7 +31,7 @@ struct compared_operators {
     /* seconds of the kernels whose operator is on both sides */
     double predicted_matched_s, measured_matched_s;
     /* seconds of measured kernels whose operator is not known; a part of measured_s */
-    double unknown_operator_s;
+    double kernels_of_unknown_operator_s;
 };
 
 /* Reads the operators of a folder of `predict -o`, those of rank `rank` or, if the folder lacks it, of its first rank,

@@ -133,7 +133,7 @@ void points_print_json(const struct points *points, struct text *out)
 
 /* Appends the numbers of family number `family`, from 0 (struct calibrate_family). family -1:
  * appends the numbers that belong to no family. */
-static void put_numbers(struct rows *rows, const struct calibration *c, int family)
+static void put_numbers_of_fitted_family(struct rows *rows, const struct calibration *c, int family)
 {
     static const char *const origins[] = {
         [CALIBRATE_FITTED] = "fitted",
@@ -149,7 +149,7 @@ static void put_numbers(struct rows *rows, const struct calibration *c, int fami
         if (number->origin == CALIBRATE_FITTED) {
             rows_put_number(rows, number->standard_error);
             rows_put_number(rows, calibration_number_spread(c, number));
-            rows_put_number(rows, number->is_at_limit_of_range);
+            rows_put_number(rows, number->is_best_value_at_bound);
         } else {
             rows_skip_column(rows);
             rows_skip_column(rows);
@@ -177,12 +177,12 @@ static void put_families(struct rows *rows, const struct calibration *c)
         rows_put_number(rows, family->worst_error);
         rows_put_name(rows, family->worst_point_text);
         rows_begin_nested_rows(&inner, rows, &points_tables[POINTS_TABLE_NUMBERS]);
-        put_numbers(&inner, c, (int)i);
+        put_numbers_of_fitted_family(&inner, c, (int)i);
         rows_end(&inner);
     }
     rows_end(rows);
     rows_begin(rows, "not_fitted", NULL, &points_tables[POINTS_TABLE_NUMBERS]);
-    put_numbers(rows, c, -1);
+    put_numbers_of_fitted_family(rows, c, -1);
     rows_end(rows);
 }
 
@@ -190,7 +190,7 @@ static void put_links(struct rows *rows, const struct link_calibration *calibrat
 {
     rows_begin(rows, "links", NULL, &points_tables[POINTS_TABLE_LINKS]);
     for (int i = 0; i < CALIBRATE_LINK_COUNT; i++) {
-        const struct calibrated_link *link = &calibration->link[i];
+        const struct calibrated_link *link = &calibration->link_by_class[i];
         if (link->point_count == 0)
             continue;
         rows_put_name(rows, calibrate_link_name((enum calibrate_link_class)i));
@@ -212,8 +212,8 @@ static void put_fallbacks(struct rows *rows, const struct calibrate_fallback *fa
 {
     for (size_t i = 0; i < count; i++) {
         rows_put_name(rows, fallback[i].name);
-        rows_put_name(rows, fallback[i].keeps_base_numbers ? "base" : "fastest");
-        rows_put_number(rows, fallback[i].is_disturbed);
+        rows_put_name(rows, fallback[i].has_kept_base_numbers ? "base" : "fastest");
+        rows_put_number(rows, fallback[i].is_due_to_disturbed_points);
     }
 }
 
@@ -225,13 +225,13 @@ void calibration_print_json(const struct calibration *device, const struct link_
     struct rows rows = {.json = &json};
     put_families(&rows, device);
     put_links(&rows, link);
-    json_put_number(&json, "spread", device->point_spread);
+    json_put_number(&json, "spread", device->points_p90_over_p10);
     rows_begin(&rows, "fallen", NULL, &points_tables[POINTS_TABLE_FALLBACKS]);
     put_fallbacks(&rows, device->fallback, device->fallback_count);
     put_fallbacks(&rows, link->fallback, link->fallback_count);
     rows_end(&rows);
     json_begin_array(&json, "unmeasured");
-    for (size_t i = 0; i < device->unmeasured_count; i++)
+    for (size_t i = 0; i < device->unmeasured_family_count; i++)
         json_put_text(&json, NULL, device->unmeasured_families[i]);
     json_end_array(&json);
     json_put_text(&json, "notes", device->notes.size > 0 ? device->notes.data : "");

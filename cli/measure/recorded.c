@@ -13,7 +13,7 @@ void recorded_release(struct recorded_steps *r)
     observed_release(&r->observed);
     prediction_release(&r->prediction);
     setup_release(&r->setup);
-    text_release(&r->notes);
+    text_release(&r->notes_on_work_without_point);
     *r = (struct recorded_steps){0};
 }
 
@@ -23,7 +23,7 @@ void recorded_add_path(struct recorded_steps *r, const char *path)
     r->path[r->path_count++] = path;
 }
 
-static enum status add_points_of_recording(struct recorded_steps *r, const char *path,
+static enum status add_recording_to_points(struct recorded_steps *r, const char *path,
                                            struct points *points, struct diag *diag)
 {
     struct recording recording = {0};
@@ -33,7 +33,8 @@ static enum status add_points_of_recording(struct recorded_steps *r, const char 
         status = observed_add_recording(&r->observed, &r->prediction, &recording.trace,
                                         recording.is_from_pytorch, &issue, path, diag);
     if (status == STATUS_OK && issue.step_count > 0)
-        observed_issue_points(&issue, recording.trace.ops.rank[0], path, points, &r->notes);
+        append_points_of_observed_issue(&issue, recording.trace.ops.rank[0], path, points,
+                                        &r->notes_on_work_without_point);
     kineto_issue_release(&issue);
     trace_release(&recording.trace);
     return status;
@@ -41,7 +42,7 @@ static enum status add_points_of_recording(struct recorded_steps *r, const char 
 
 /* Prints a note if less than COMPARE_MATCHED_SHARE_MIN of the recorded time belongs to ops of the schedule, or if less
  * than that share of the schedule's time was recorded. The options then probably describe another run. */
-static void note_unmatched(const struct recorded_steps *r)
+static void note_small_matched_time_share(const struct recorded_steps *r)
 {
     const struct observation_set *o = &r->observed;
     struct diag note = {0};
@@ -58,8 +59,8 @@ static void note_unmatched(const struct recorded_steps *r)
     diag_release(&note);
 }
 
-enum status recorded_add_points(struct recorded_steps *r, const struct options *options,
-                                struct points *points, struct diag *diag)
+enum status recorded_add_to_points(struct recorded_steps *r, const struct options *options,
+                                   struct points *points, struct diag *diag)
 {
     struct diag note = {0};
     const struct prediction_question question = {.setup = &r->setup, .is_exact = true};
@@ -72,17 +73,18 @@ enum status recorded_add_points(struct recorded_steps *r, const struct options *
     if (status == STATUS_OK)
         status = prediction_time(&r->prediction, diag);
     for (size_t i = 0; i < r->path_count && status == STATUS_OK; i++)
-        status = add_points_of_recording(r, r->path[i], points, diag);
+        status = add_recording_to_points(r, r->path[i], points, diag);
     if (status != STATUS_OK)
         return status;
-    note_unmatched(r);
+    note_small_matched_time_share(r);
     if (points_header_value(points, "device") == NULL) {
         struct text device = {0};
         text_printf(&device, "the machine of %s", r->path[0]);
         points_add_header_line(points, (struct loc){.name = r->path[0]}, "device", device.data);
         text_release(&device);
     }
-    observed_add_points(&r->observed, &r->prediction, r->path[0], points, &r->notes);
+    append_points_of_observed_steps(&r->observed, &r->prediction, r->path[0], points,
+                                    &r->notes_on_work_without_point);
     return STATUS_OK;
 }
 
@@ -102,8 +104,8 @@ void recorded_put_report(const struct recorded_steps *r, struct text *out)
     if (o->longest_unmatched_rows.size > 0)
         text_printf(out, "strays     work that the schedule does not have: %s\n",
                     o->longest_unmatched_rows.data);
-    if (r->notes.size > 0)
-        text_append(out, r->notes.data, r->notes.size);
+    if (r->notes_on_work_without_point.size > 0)
+        text_append(out, r->notes_on_work_without_point.data, r->notes_on_work_without_point.size);
 }
 
 const char *recorded_device_preset(const struct recorded_steps *r)

@@ -15,7 +15,7 @@ struct recorded_steps {
     struct setup setup;
     struct prediction prediction;
     struct observation_set observed;
-    struct text notes; /* about recorded work of which no point can be made */
+    struct text notes_on_work_without_point; /* about recorded work of which no point can be made */
 };
 
 void recorded_release(struct recorded_steps *recorded);
@@ -24,8 +24,8 @@ void recorded_release(struct recorded_steps *recorded);
 void recorded_add_path(struct recorded_steps *recorded, const char *path);
 
 /* Predicts the configuration that the options describe, and adds the points of all recordings. */
-enum status recorded_add_points(struct recorded_steps *recorded, const struct options *options,
-                                struct points *points, struct diag *diag);
+enum status recorded_add_to_points(struct recorded_steps *recorded, const struct options *options,
+                                   struct points *points, struct diag *diag);
 
 /* Appends a line "recorded" about the recordings, a line "strays" about recorded work that the schedule does not
  * have, if there is any, and the notes. Appends nothing if no recording was read. */

@@ -41,7 +41,7 @@ void run_json_put_loss_curve(struct json_out *json, const struct loss_curve *cur
     json_begin_object(json, "training");
     put_series(json, "loss", curve->loss, curve->step_count);
     if (curve->reference != NULL) {
-        double error = run_loss_curve_error(curve);
+        double error = run_loss_curve_worst_error(curve);
         put_series(json, "reference_loss", curve->reference, curve->step_count);
         json_put_bool(json, "right", error <= curve->tolerance);
         json_put_number(json, "loss_error", error);

@@ -121,10 +121,10 @@ static const struct option rows[] = {
 };
 const struct option_set run_options = {"run", rows, ARRAY_LEN(rows)};
 
-static enum status read_link(struct exec_link *link, const struct options *options,
+static enum status read_link(struct exec_emulated_link_limits *link, const struct options *options,
                              const char *name, struct diag *diag)
 {
-    const struct option_label shown = options_make_label(name);
+    const struct option_name_with_dashes shown = options_name_with_dashes(name);
     const char *text = options_text(options, name);
     if (text == NULL)
         return STATUS_OK;
@@ -166,14 +166,14 @@ static enum status read_attention(enum exec_attention *attention, const char *wh
 
 enum status run_options_read(struct run_options *wanted, const struct options *o, struct diag *diag)
 {
-    bool train = options_given(o, "data"), check = options_given(o, "check");
-    bool run = !check || train || options_given(o, "steps") || options_given(o, "o");
+    bool train = is_option_given(o, "data"), check = is_option_given(o, "check");
+    bool run = !check || train || is_option_given(o, "steps") || is_option_given(o, "o");
     *wanted = (struct run_options){
         .wants_check = check,
         .trains_on_data = train,
         .runs_steps = run,
-        .seed = (uint64_t)options_count(o, "seed"),
-        .draws_flat_weights = options_given(o, "flat-weights"),
+        .seed = (uint64_t)options_whole_number(o, "seed"),
+        .draws_weights_near_zero = is_option_given(o, "flat-weights"),
         .exec =
             {
                 .backend = options_text(o, "backend"),
@@ -186,21 +186,23 @@ enum status run_options_read(struct run_options *wanted, const struct options *o
                           .eps = 1e-8,
                           .weight_decay = 0.1,
                           .max_norm = options_number(o, "max-norm")},
-                .warmup_steps =
-                    options_given(o, "warmup") ? (uint32_t)options_count(o, "warmup") : !train,
-                .waits_for_steady_clock = !train && !options_given(o, "warmup"),
-                .measured_steps =
-                    options_given(o, "steps") ? (uint32_t)options_count(o, "steps") : STEPS,
-                .finds_unwritten_reads = options_given(o, "poison"),
-                .records_trace = options_given(o, "o"),
-                .times_by_cupti = options_given(o, "cupti"),
+                .warmup_steps = is_option_given(o, "warmup")
+                                    ? (uint32_t)options_whole_number(o, "warmup")
+                                    : !train,
+                .waits_for_steady_clock = !train && !is_option_given(o, "warmup"),
+                .measured_steps = is_option_given(o, "steps")
+                                      ? (uint32_t)options_whole_number(o, "steps")
+                                      : STEPS,
+                .finds_unwritten_reads = is_option_given(o, "poison"),
+                .records_trace = is_option_given(o, "o"),
+                .times_by_cupti = is_option_given(o, "cupti"),
                 .uses_epilogues = options_index_of_choice(o, "epilogues") == 1,
                 .registers_nccl_memory = options_index_of_choice(o, "nccl-buffers") == 1,
                 .step_limit_s = options_number(o, "timeout"),
                 .stall_limit_s = options_number(o, "stall"),
             },
     };
-    if (wanted->draws_flat_weights && (check || train))
+    if (wanted->draws_weights_near_zero && (check || train))
         return diag_error(diag, (struct loc){.name = "--flat-weights"}, STATUS_BAD_INPUT,
                           "is for steps that are only timed; leave it or --%s out",
                           check ? "check" : "data");

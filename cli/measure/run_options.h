@@ -17,7 +17,8 @@ struct run_options {
     bool runs_steps;     /* steps are executed and timed; false: only the check is made */
     bool trains_on_data; /* the steps read tokens of --data, and their losses are printed */
     uint64_t seed;
-    bool draws_flat_weights; /* the weights are near 0, to compare the power that a device needs */
+    /* the weights are near 0, to compare the power that a device needs */
+    bool draws_weights_near_zero;
     uint32_t step_count; /* the executed steps, with those of warm-up; 0: only the check is made */
     struct exec_options exec;
 };

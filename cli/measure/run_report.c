@@ -34,8 +34,8 @@ void run_report_put_tensors(struct rows *rows, const struct reference_check *a)
     for (uint32_t i = 0; i < a->row_count; i++) {
         rows_put_name(rows, a->rows[i].tensor);
         for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
-            rows_put_number(
-                rows, reference_check_row_difference(&a->rows[i], (enum reference_check_part)part));
+            rows_put_number(rows, reference_check_max_row_difference(
+                                      &a->rows[i], (enum reference_check_part)part));
     }
     rows_end(rows);
 }
@@ -63,7 +63,7 @@ void run_report_put_check(struct text *out, const struct reference_check *a)
 
 /* ---- training ---- */
 
-double run_loss_curve_error(const struct loss_curve *curve)
+double run_loss_curve_worst_error(const struct loss_curve *curve)
 {
     double worst = 0;
     for (uint32_t i = 0; i < curve->step_count; i++) {
@@ -86,7 +86,7 @@ void run_report_put_loss_curve(struct text *out, const struct loss_curve *curve)
     }
     if (reference == NULL)
         return;
-    double worst = run_loss_curve_error(curve);
+    double worst = run_loss_curve_worst_error(curve);
     text_printf(out, "%s: the loss lies within %.1e of the reference's, tolerance %.0e\n",
                 worst <= curve->tolerance ? "right" : "wrong", worst, curve->tolerance);
 }

@@ -33,7 +33,7 @@ struct loss_curve {
 };
 
 /* Returns the largest relative difference between a loss and its reference; infinite if a loss is not a number. */
-double run_loss_curve_error(const struct loss_curve *curve);
+double run_loss_curve_worst_error(const struct loss_curve *curve);
 
 /* Appends a line for each step: its loss and, if there is a reference, the relative difference from
  * it. With a reference, a last line has the verdict. */

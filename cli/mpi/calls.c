@@ -20,7 +20,7 @@ static bool mpi_send(int to, int tag, const void *data, size_t size)
     return MPI_Send(data, (int)size, MPI_BYTE, to, tag, MPI_COMM_WORLD) == MPI_SUCCESS;
 }
 
-static bool mpi_probe(int *from, int *tag, size_t *size)
+static bool mpi_iprobe_any_message(int *from, int *tag, size_t *size)
 {
     int there = 0, count = 0;
     MPI_Status status;
@@ -49,6 +49,6 @@ static void mpi_abort(int code)
     MPI_Abort(MPI_COMM_WORLD, code);
 }
 
-extern const struct launcher_calls longhaul_mpi;
-const struct launcher_calls longhaul_mpi = {mpi_start,   mpi_send,   mpi_probe,
-                                            mpi_receive, mpi_finish, mpi_abort};
+extern const struct launcher_mpi_functions longhaul_mpi;
+const struct launcher_mpi_functions longhaul_mpi = {mpi_start,   mpi_send,   mpi_iprobe_any_message,
+                                                    mpi_receive, mpi_finish, mpi_abort};

@@ -57,7 +57,7 @@ enum status page_of_comparison(struct page *page, const char *predicted, const c
     enum status status = compared_make(&compared, predicted, measured, diag);
     if (status != STATUS_OK)
         goto out;
-    double error = compare_relative_error(c->predicted.step_s, c->measured.step_s);
+    double error = comparison_signed_relative_error(c->predicted.step_s, c->measured.step_s);
     text_printf(&text, "%s beside %s", predicted, measured);
     page_begin(page, title != NULL ? title : "A prediction beside a measurement", text.data);
     text.size = 0;

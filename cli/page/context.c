@@ -98,7 +98,7 @@ void page_put_similar_runs(struct page *page, struct json_node root)
         "measured by", "GPUs",    "parameters (10⁹)",      "tokens",
         "parallelism", "profile", "measured tokens/s/GPU", "predicted",
         "error (%)",   NULL};
-    struct json_node run = json_find(root, "run");
+    struct json_node run = json_find_member(root, "run");
     struct residuals all = {0};
     struct external_runs published = {0};
     struct residual like = {0};
@@ -199,10 +199,10 @@ static void put_ranking_table(struct page *page, struct json_node rows, double b
                                  NULL};
     page_begin_table(page, NULL, heads);
     for (size_t i = 0; i < json_element_count(rows); i++) {
-        struct json_node row = json_element(rows, i), at = row;
+        struct json_node row = json_element_at(rows, i), at = row;
         struct text why = {0};
         if (of_strategies)
-            row = json_is_object(json_find(at, "best")) ? json_find(at, "best") : at;
+            row = json_is_object(json_find_member(at, "best")) ? json_find_member(at, "best") : at;
         put_reason_for_being_slower(&why, row, best);
         if (of_strategies)
             page_cell(page, page_get_text_or_empty(at, "strategy"));
@@ -231,11 +231,11 @@ enum status page_put_ranking(struct page *page, const char *folder, struct json_
         status = json_parse(&json, path.data, text.data == NULL ? "" : text.data, text.size, diag);
     if (status != STATUS_OK)
         goto out;
-    struct json_node plan = json_root(&json), ranking = json_find(plan, "ranking");
-    struct json_node best = json_element(ranking, 0);
+    struct json_node plan = json_root(&json), ranking = json_find_member(plan, "ranking");
+    struct json_node best = json_element_at(ranking, 0);
     const char *command = page_get_text_or_empty(best, "command");
     if (json_element_count(ranking) == 0 || command[0] == '\0' ||
-        strcmp(command, page_get_text_or_empty(json_find(root, "made_by"), "command")) != 0)
+        strcmp(command, page_get_text_or_empty(json_find_member(root, "made_by"), "command")) != 0)
         goto out; /* plan.json is of another search */
     const double rate = page_get_number_or_0(best, "tokens_per_s_gpu");
     page_heading(page, "Beside other configurations");
@@ -256,7 +256,7 @@ enum status page_put_ranking(struct page *page, const char *folder, struct json_
     page_text(page, text.data);
     put_ranking_table(page, ranking, rate, false);
     page_text(page, "What each strategy reaches, and why it is not the best:");
-    put_ranking_table(page, json_find(plan, "families"), rate, true);
+    put_ranking_table(page, json_find_member(plan, "families"), rate, true);
 out:
     json_release(&json);
     text_release(&text);

@@ -72,7 +72,7 @@ static void put_object_table(struct page *page, struct json_node object, const c
     page_begin_table(page, NULL, heads);
     for (size_t i = 0; i < json_member_count(object); i++) {
         const char *key, *text = "";
-        struct json_node node = json_member(object, i, &key);
+        struct json_node node = json_member_at(object, i, &key);
         page_cell(page, key);
         if (json_is_string(node)) {
             json_as_string(node, &text, NULL);
@@ -125,7 +125,7 @@ static enum status put_sections(struct page *page, const char *path, struct json
 static enum status load_prediction(struct stored_prediction *stored, struct waterfall *waterfall,
                                    const char *path, struct diag *diag)
 {
-    enum status status = stored_load(stored, path, diag);
+    enum status status = stored_prediction_load(stored, path, diag);
     if (status == STATUS_OK)
         status = stored_read_waterfall(stored, waterfall, diag);
     if (status != STATUS_OK || sheet_page_section_count(json_root(&stored->json)) > 0)
@@ -145,11 +145,12 @@ enum status page_of_prediction(struct page *page, const char *path, const char *
     struct waterfall waterfall;
     enum status status = load_prediction(&stored, &waterfall, path, diag);
     if (status != STATUS_OK) {
-        stored_release(&stored);
+        stored_prediction_release(&stored);
         return status;
     }
-    struct json_node root = json_root(&stored.json), what = json_find(root, "configuration");
-    struct json_node made_by = json_find(root, "made_by"), memory = json_find(root, "memory");
+    struct json_node root = json_root(&stored.json), what = json_find_member(root, "configuration");
+    struct json_node made_by = json_find_member(root, "made_by"),
+                     memory = json_find_member(root, "memory");
     page_begin(page, title != NULL ? title : "One training step, predicted",
                sheet_page_text_of_line(root, subtitle_line));
     status = put_sections(page, path, root, false, &waterfall, diag);
@@ -171,6 +172,6 @@ enum status page_of_prediction(struct page *page, const char *path, const char *
         page_text(page, page_get_text_or_empty(made_by, "versions"));
         page_end(page);
     }
-    stored_release(&stored);
+    stored_prediction_release(&stored);
     return status;
 }

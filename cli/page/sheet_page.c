@@ -5,19 +5,19 @@
 
 #include <string.h>
 
-static struct json_node section_node(struct json_node answer, size_t number)
+static struct json_node json_node_of_section(struct json_node answer, size_t number)
 {
-    return json_element(json_find(answer, "sheet"), number);
+    return json_element_at(json_find_member(answer, "sheet"), number);
 }
 
 size_t sheet_page_section_count(struct json_node answer)
 {
-    return json_element_count(json_find(answer, "sheet"));
+    return json_element_count(json_find_member(answer, "sheet"));
 }
 
 enum sheet_section sheet_page_section_kind(struct json_node answer, size_t number)
 {
-    const char *name = page_get_text_or_empty(section_node(answer, number), "section");
+    const char *name = page_get_text_or_empty(json_node_of_section(answer, number), "section");
     for (int i = 0; i < SHEET_SECTION_COUNT; i++)
         if (strcmp(name, sheet_section_names[i]) == 0)
             return (enum sheet_section)i;
@@ -26,16 +26,16 @@ enum sheet_section sheet_page_section_kind(struct json_node answer, size_t numbe
 
 const char *sheet_page_text_of_line(struct json_node answer, const char *label)
 {
-    struct json_node blocks = json_find(section_node(answer, 0), "blocks");
+    struct json_node blocks = json_find_member(json_node_of_section(answer, 0), "blocks");
     for (size_t i = 0; i < json_element_count(blocks); i++)
-        if (strcmp(page_get_text_or_empty(json_element(blocks, i), "label"), label) == 0)
-            return page_get_text_or_empty(json_element(blocks, i), "text");
+        if (strcmp(page_get_text_or_empty(json_element_at(blocks, i), "label"), label) == 0)
+            return page_get_text_or_empty(json_element_at(blocks, i), "text");
     return "";
 }
 
 void sheet_page_put_heading(struct page *page, struct json_node answer, size_t number)
 {
-    const char *heading = page_get_text_or_empty(section_node(answer, number), "heading");
+    const char *heading = page_get_text_or_empty(json_node_of_section(answer, number), "heading");
     if (heading[0] != '\0')
         page_heading(page, heading);
 }
@@ -107,7 +107,7 @@ static void put_blocks_of_kind(struct page *page, struct json_node blocks,
                                                                                   NULL};
     bool begun = false;
     for (size_t i = 0; i < json_element_count(blocks); i++) {
-        struct json_node block = json_element(blocks, i);
+        struct json_node block = json_element_at(blocks, i);
         if (kind_of_block(block) != kind ||
             strcmp(page_get_text_or_empty(block, "label"), without) == 0)
             continue;
@@ -131,9 +131,9 @@ static void put_blocks_of_kind(struct page *page, struct json_node blocks,
 void sheet_page_put_blocks(struct page *page, struct json_node answer, size_t number,
                            const char *bars, const char *without)
 {
-    struct json_node blocks = json_find(section_node(answer, number), "blocks");
+    struct json_node blocks = json_find_member(json_node_of_section(answer, number), "blocks");
     for (size_t i = 0; i < json_element_count(blocks); i++) {
-        struct json_node block = json_element(blocks, i);
+        struct json_node block = json_element_at(blocks, i);
         const enum sheet_block_kind kind = kind_of_block(block);
         if (kind != SHEET_LABELLED_VALUE && kind != SHEET_LINE && kind != SHEET_BAR)
             put_block(page, block, kind);

@@ -66,13 +66,13 @@ static void put_cluster(struct page *page, const char *name, const char *costs)
     if (cluster_load(&cluster, &arena, name, NULL) != STATUS_OK) {
         put_missing_input(page, "cluster", name);
     } else {
-        cluster_print(&text, &cluster);
+        cluster_print_numbers_and_sources(&text, &cluster);
         text_printf(&summary, "Cluster %s: every number and its source", cluster.name);
         page_folded_text(page, summary.data, text.data);
         costs = costs != NULL ? costs : cluster.device.cost_name;
         text.size = summary.size = 0;
         if (cost_load(&cost, &arena, costs, NULL) == STATUS_OK) {
-            cost_print(&text, &cost);
+            cost_print_numbers_and_sources(&text, &cost);
             text_printf(&summary, "Costs %s: every number, its range and its source", costs);
             page_folded_text(page, summary.data, text.data);
         } else {

@@ -14,7 +14,7 @@
 /* ---- sweep ---- */
 
 /* Returns the number of distinct values of a column, counted only up to 2. */
-static size_t count_distinct_values(const struct table *table, size_t column)
+static size_t count_distinct_values_up_to_2(const struct table *table, size_t column)
 {
     size_t count = 0;
     for (size_t i = 0; i < table->row_count && count < 2; i++) {
@@ -38,8 +38,8 @@ static void put_sweep_verdict(struct page *page, const struct table *sweep,
         text_puts(&text, "Fastest of those that fit:");
         for (size_t w = 0; w < s->workload_count && w < SHOWN; w++) {
             text_puts(&text, w > 0 ? ";" : "");
-            sweep_put_axes(&text, sweep, s, s->best_row_of_workload[w], true);
-            sweep_put_axes(&text, sweep, s, s->best_row_of_workload[w], false);
+            sweep_put_axis_values_of_row(&text, sweep, s, s->best_row_of_workload[w], true);
+            sweep_put_axis_values_of_row(&text, sweep, s, s->best_row_of_workload[w], false);
             text_puts(&text, ", ");
             sweep_put_speed(&text, sweep, s->best_row_of_workload[w]);
         }
@@ -75,7 +75,7 @@ static enum status put_sweep_figures(struct page *page, const struct table *swee
     enum status status = STATUS_OK;
     size_t varied_axis_count = 0, seq = table_find_column(sweep, "seq");
     for (size_t a = 0; a < s->axis_count; a++)
-        varied_axis_count += count_distinct_values(sweep, a) > 1;
+        varied_axis_count += count_distinct_values_up_to_2(sweep, a) > 1;
     const struct {
         const char *y, *caption;
     } curves[] = {
@@ -103,8 +103,8 @@ static enum status put_sweep_figures(struct page *page, const struct table *swee
                            "Throughput by both options.", diag);
         figure_release(&figure);
     }
-    if (status == STATUS_OK && seq < s->axis_count && count_distinct_values(sweep, seq) > 1 &&
-        s->count_of_status[SWEEP_FITS] > 0) {
+    if (status == STATUS_OK && seq < s->axis_count &&
+        count_distinct_values_up_to_2(sweep, seq) > 1 && s->count_of_status[SWEEP_FITS] > 0) {
         struct figure figure = {0};
         struct figure_options wanted = {.title = ""};
         enum status made = figure_mfu(&figure, sweep, &wanted, NULL);
@@ -117,8 +117,8 @@ static enum status put_sweep_figures(struct page *page, const struct table *swee
 
 /* Appends a cell "fastest" if the row is the fastest point of its workload. If there are several workloads, the cell
  * also names the workload. Appends an empty cell otherwise. */
-static void put_fastest_cell(struct page *page, const struct table *sweep,
-                             const struct sweep_summary *s, size_t row)
+static void put_cell_if_fastest_of_workload(struct page *page, const struct table *sweep,
+                                            const struct sweep_summary *s, size_t row)
 {
     struct text text = {0};
     for (size_t w = 0; w < s->workload_count; w++)
@@ -126,7 +126,7 @@ static void put_fastest_cell(struct page *page, const struct table *sweep,
             text_puts(&text, "fastest");
             if (s->workload_count > 1) {
                 text_puts(&text, " of");
-                sweep_put_axes(&text, sweep, s, row, true);
+                sweep_put_axis_values_of_row(&text, sweep, s, row, true);
             }
         }
     page_cell(page, text.size > 0 ? text.data : "");
@@ -151,7 +151,8 @@ static void put_reason_cell(struct page *page, const struct table *sweep,
     text_release(&text);
 }
 
-static void put_points(struct page *page, const struct table *sweep, const struct sweep_summary *s)
+static void put_table_of_sweep_points(struct page *page, const struct table *sweep,
+                                      const struct sweep_summary *s)
 {
     static const struct {
         const char *column, *head;
@@ -183,7 +184,7 @@ static void put_points(struct page *page, const struct table *sweep, const struc
             else
                 page_cell(page, "");
         }
-        put_fastest_cell(page, sweep, s, i);
+        put_cell_if_fastest_of_workload(page, sweep, s, i);
         put_reason_cell(page, sweep, s, i);
         page_end_row(page);
     }
@@ -193,7 +194,7 @@ static void put_points(struct page *page, const struct table *sweep, const struc
 
 /* If costs are extrapolated at some points, appends a warning with the number of these points and the largest share
  * of compute time at one of them. */
-static void put_warning_of_extrapolation(struct page *page, const struct table *sweep)
+static void put_warning_of_extrapolated_points(struct page *page, const struct table *sweep)
 {
     size_t column = table_find_column(sweep, "extrapolated_share"), points = 0;
     double most = 0, value;
@@ -227,20 +228,20 @@ enum status page_of_sweep(struct page *page, const struct table *sweep, const ch
     }
     for (size_t a = 0; a < summary.axis_count; a++)
         text_printf(&text, "%s%s", a == 0 ? "over " : ", ", sweep->column_name[a]);
-    bool has_model = options_find_in_written_command(command, "model", &model);
-    bool has_cluster = options_find_in_written_command(command, "cluster", &cluster);
-    bool has_costs = options_find_in_written_command(command, "costs", &costs);
+    bool has_model = options_value_in_written_command(command, "model", &model);
+    bool has_cluster = options_value_in_written_command(command, "cluster", &cluster);
+    bool has_costs = options_value_in_written_command(command, "costs", &costs);
     if (has_model)
         text_printf(&text, "; %s", model.data);
     if (has_cluster)
         text_printf(&text, " on %s", cluster.data);
     page_begin(page, title != NULL ? title : "A sweep of training steps, predicted", text.data);
     put_sweep_verdict(page, sweep, &summary);
-    put_warning_of_extrapolation(page, sweep);
+    put_warning_of_extrapolated_points(page, sweep);
     put_status_counts(page, sweep, &summary);
     status = put_sweep_figures(page, sweep, &summary, diag);
     page_heading(page, "Points");
-    put_points(page, sweep, &summary);
+    put_table_of_sweep_points(page, sweep, &summary);
     page_put_sources(page, has_model ? model.data : NULL, has_cluster ? cluster.data : NULL,
                      has_costs ? costs.data : NULL, NULL);
     page_heading(page, "Made by");

@@ -59,7 +59,7 @@ struct kept_jobs plan_cache_open(struct plan_cache *cache, const struct options 
 {
     struct text build = {0};
     *cache = (struct plan_cache){0};
-    if (!options_given(options, "o"))
+    if (!is_option_given(options, "o"))
         return (struct kept_jobs){0};
     set_cache_path(&cache->path, options_text(options, "o"));
     if (command_put_build_id(&build, &cache->unusable_reason) != STATUS_OK)

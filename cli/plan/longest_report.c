@@ -35,7 +35,8 @@ static void print_step_time(const struct screen *screen, const struct prediction
     struct text line = {0};
     report_put_time(&line, p->sim.step_s, p->sim.step_s);
     intervals_put_in_brackets(&line, " (90 %: ", &intervals.intervals_by_quantity[RESIDUAL_TIME],
-                              p->sim.step_s, report_time_format_for(p->sim.step_s).unit_s);
+                              p->sim.step_s,
+                              report_time_format_for(p->sim.step_s).seconds_per_unit);
     text_printf(&line, ", %.1f tokens/s/GPU", p->tokens_per_s_gpu);
     screen_put_labelled_line(screen, "step", line.data);
     text_release(&line);
@@ -55,7 +56,7 @@ static void print_peak(const struct screen *screen, const struct prediction *p)
         report_put_piece_after_comma(&line, &piece);
     }
     if (peak->op != IR_NONE) {
-        text_printf(&piece, "op %u (%s, %s)", prediction_describe_op(p, peak->op).id,
+        text_printf(&piece, "op %u (%s, %s)", prediction_find_op_in_whole_list(p, peak->op).id,
                     work_kind_info((enum work_kind)p->ir.op.kind[peak->op])->name,
                     phase_names[p->ir.op.phase[peak->op]]);
         report_put_piece_after_comma(&line, &piece);
@@ -71,29 +72,31 @@ static void print_peak(const struct screen *screen, const struct prediction *p)
 static void put_why_next_length_fails(struct text *out, const struct longest_certificate *r)
 {
     const struct longest *l = &r->longest;
-    if (l->next_tokens == 0) {
+    if (l->shortest_unfit_tokens == 0) {
         text_printf(out, "not asked about: %s",
-                    l->is_interrupted ? interrupt_signal_name() : ladder_end_reason(&r->ladder));
+                    l->is_interrupted ? interrupt_describe_signal()
+                                      : ladder_end_reason(&r->ladder));
         return;
     }
-    put_tokens(out, l->next_tokens);
-    if (l->next_refusal[0] != '\0') {
-        text_printf(out, ": refused: %s", l->next_refusal);
+    put_tokens(out, l->shortest_unfit_tokens);
+    if (l->refusal_of_shortest_unfit[0] != '\0') {
+        text_printf(out, ": refused: %s", l->refusal_of_shortest_unfit);
         return;
     }
     const char *between = ": ";
     for (int limit = 0; limit < LIMIT_COUNT; limit++) {
-        if (verdict_margin_bytes(&l->next_verdict, (enum prediction_limit)limit) >= 0)
+        if (verdict_margin_bytes(&l->verdict_of_shortest_unfit, (enum prediction_limit)limit) >= 0)
             continue;
         text_printf(out, "%s%s ", between, prediction_limit_name((enum prediction_limit)limit));
-        verdict_print(out, &l->next_verdict, (enum prediction_limit)limit);
-        text_printf(out, ", %.0f bytes",
-                    -verdict_margin_bytes(&l->next_verdict, (enum prediction_limit)limit));
+        verdict_print(out, &l->verdict_of_shortest_unfit, (enum prediction_limit)limit);
+        text_printf(
+            out, ", %.0f bytes",
+            -verdict_margin_bytes(&l->verdict_of_shortest_unfit, (enum prediction_limit)limit));
         between = "; ";
     }
-    if (l->next_verdict.fits) {
+    if (l->verdict_of_shortest_unfit.fits) {
         text_puts(out, ": fits only ");
-        verdict_put_probability(out, l->next_verdict.fits_probability);
+        verdict_put_probability(out, l->verdict_of_shortest_unfit.fits_probability);
     }
 }
 
@@ -113,13 +116,13 @@ static void put_enabling_options(struct text *out, const struct longest_certific
     enum { SHOWN = 4 };
     for (size_t i = 0; i < r->option_length_count && i < SHOWN; i++) {
         text_printf(out, "%s%s: %s", i > 0 ? ", " : "", r->longest_length_with_option[i].option,
-                    r->longest_length_with_option[i].last_length_tried_tokens > 0 ? "at least "
+                    r->longest_length_with_option[i].tokens_if_longer_may_fit > 0 ? "at least "
                                                                                   : "");
         units_put_tokens(out, r->longest_length_with_option[i].tokens);
     }
-    if (interrupt_signal() != 0)
+    if (interrupt_caught_signal() != 0)
         text_printf(out, "%s other options were not searched: %s ended the search",
-                    r->option_length_count > 0 ? " fits;" : "", interrupt_signal_name());
+                    r->option_length_count > 0 ? " fits;" : "", interrupt_describe_signal());
     else
         text_puts(out, r->option_length_count == 0
                            ? "no one other option makes a longer sequence fit"
@@ -139,7 +142,7 @@ static void put_longest_length(struct text *out, const struct longest_certificat
     }
     if (l->tokens == 0) {
         text_puts(out, "none: ");
-        put_tokens(out, ladder_length(&r->ladder, 0));
+        put_tokens(out, ladder_tokens_of_rung(&r->ladder, 0));
         text_puts(out, " do not fit");
         return;
     }
@@ -218,16 +221,18 @@ enum status longest_report_interrupted(const struct longest_certificate *r, stru
                              : "not all other options were searched");
     } else {
         text_puts(&what, "lengths ");
-        text_puts(&what, l->next_tokens == 0 ? "beyond " : l->tokens == 0 ? "below " : "between ");
+        text_puts(&what, l->shortest_unfit_tokens == 0 ? "beyond "
+                         : l->tokens == 0              ? "below "
+                                                       : "between ");
         if (l->tokens > 0)
             units_put_tokens(&what, l->tokens);
-        text_puts(&what, l->tokens > 0 && l->next_tokens > 0 ? " and " : "");
-        if (l->next_tokens > 0)
-            units_put_tokens(&what, l->next_tokens);
+        text_puts(&what, l->tokens > 0 && l->shortest_unfit_tokens > 0 ? " and " : "");
+        if (l->shortest_unfit_tokens > 0)
+            units_put_tokens(&what, l->shortest_unfit_tokens);
         text_puts(&what, " tokens were not asked about");
     }
     enum status status = diag_error(diag, (struct loc){.name = "plan"}, STATUS_SYSTEM,
-                                    "ended by %s; %s", interrupt_signal_name(), what.data);
+                                    "ended by %s; %s", interrupt_describe_signal(), what.data);
     text_release(&what);
     return status;
 }
@@ -250,8 +255,9 @@ void longest_report_print_json(struct text *out, const struct longest_certificat
     if (longest_is_lower_bound(l))
         json_put_count(&w, "asked_tokens", (uint64_t)l->tokens);
     json_put_count(&w, "step_tokens", (uint64_t)r->ladder.first_length_or_step_tokens);
-    json_put_count(&w, "next_tokens", (uint64_t)l->next_tokens);
-    json_put_text(&w, "next_refused", l->next_refusal[0] != '\0' ? l->next_refusal : NULL);
+    json_put_count(&w, "next_tokens", (uint64_t)l->shortest_unfit_tokens);
+    json_put_text(&w, "next_refused",
+                  l->refusal_of_shortest_unfit[0] != '\0' ? l->refusal_of_shortest_unfit : NULL);
     json_put_bool(&w, "search_ended_early", l->is_interrupted);
     json_put_count(&w, "less_probable_tokens", (uint64_t)r->less_probable_longest.tokens);
     if (l->tokens > 0)
@@ -262,16 +268,16 @@ void longest_report_print_json(struct text *out, const struct longest_certificat
         report_json_step_interval(&w, &intervals, r->longest_prediction.sim.step_s);
         json_put_number(&w, "tokens_per_s_gpu", r->longest_prediction.tokens_per_s_gpu);
     }
-    if (l->next_tokens > 0 && l->next_refusal[0] == '\0')
-        put_json_verdict(&w, "at_next", &l->next_verdict);
+    if (l->shortest_unfit_tokens > 0 && l->refusal_of_shortest_unfit[0] == '\0')
+        put_json_verdict(&w, "at_next", &l->verdict_of_shortest_unfit);
     struct rows rows = {.json = &w};
     rows_begin(&rows, "with_option", NULL, &longest_table);
     for (size_t i = 0; i < r->option_length_count; i++) {
         rows_put_name(&rows, r->longest_length_with_option[i].option);
         rows_put_number(&rows, (double)r->longest_length_with_option[i].tokens);
-        if (r->longest_length_with_option[i].last_length_tried_tokens > 0)
+        if (r->longest_length_with_option[i].tokens_if_longer_may_fit > 0)
             rows_put_number(&rows,
-                            (double)r->longest_length_with_option[i].last_length_tried_tokens);
+                            (double)r->longest_length_with_option[i].tokens_if_longer_may_fit);
         else
             rows_skip_column(&rows);
     }

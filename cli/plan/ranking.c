@@ -21,10 +21,10 @@ struct strategy_results plan_strategy_results(const struct best *best, uint8_t s
             f.rate_bound = fmax(f.rate_bound, o->rate_bound);
         f.slower_count += o->kind == OUTCOME_BOUND_NOT_BETTER;
         f.unsearched_count += o->kind == OUTCOME_NOT_SEARCHED;
-        if (o->is_open_ended &&
-            (f.open_ended == NULL ||
-             ladder_longest_tokens(&o->ladder) > ladder_longest_tokens(&f.open_ended->ladder)))
-            f.open_ended = o;
+        if (o->is_open_ended && (f.longest_open_ended_outcome == NULL ||
+                                 ladder_longest_tokens(&o->ladder) >
+                                     ladder_longest_tokens(&f.longest_open_ended_outcome->ladder)))
+            f.longest_open_ended_outcome = o;
         if ((o->kind == OUTCOME_DOES_NOT_FIT || o->kind == OUTCOME_OVER_MEMORY_BOUND) &&
             (f.nearest_unfit == NULL || o->missing_bytes < f.nearest_unfit->missing_bytes))
             f.nearest_unfit = o;
@@ -67,7 +67,7 @@ void plan_put_slowdown(struct text *out, const struct outcome *o, const struct o
     text_putc(out, ')');
 }
 
-void plan_put_device_bytes(struct text *out, const struct verdict *v)
+void plan_put_needed_device_memory(struct text *out, const struct verdict *v)
 {
     units_put_gib(out, (double)v->needed_bytes[LIMIT_DEVICE]);
     if (v->fits_probability < VERDICT_SURE_PROBABILITY) {
@@ -152,10 +152,10 @@ void plan_put_strategy_result(struct text *out, const struct plan_report *r,
     } else if (f->unsearched_count > 0) {
         text_printf(out, "%zu of its %zu configurations were not searched", f->unsearched_count,
                     f->member_count);
-    } else if (f->open_ended != NULL) {
+    } else if (f->longest_open_ended_outcome != NULL) {
         text_puts(out, "not asked about beyond ");
-        units_put_tokens(out, ladder_longest_tokens(&f->open_ended->ladder));
-        text_printf(out, " tokens: %s", ladder_end_reason(&f->open_ended->ladder));
+        units_put_tokens(out, ladder_longest_tokens(&f->longest_open_ended_outcome->ladder));
+        text_printf(out, " tokens: %s", ladder_end_reason(&f->longest_open_ended_outcome->ladder));
     } else if (f->slower_count > 0 && longest) {
         text_puts(out, "does not reach the winner's length");
     } else if (f->slower_count > 0) {

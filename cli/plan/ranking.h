@@ -12,7 +12,7 @@ struct strategy_results {
     const struct outcome *nearest_unfit;
     /* The configuration that was tried with the longest sequence, among those whose search ended before memory was
      * full (outcome.is_open_ended), so that longer sequences may fit. NULL: there is none. */
-    const struct outcome *open_ended;
+    const struct outcome *longest_open_ended_outcome;
     /* numbers of configurations: all; those that cannot be better than the winner; those that were not searched */
     size_t member_count, slower_count, unsearched_count;
     double rate_bound; /* a rate in tokens/s/GPU that no member exceeds */
@@ -33,7 +33,7 @@ void plan_put_slowdown(struct text *out, const struct outcome *outcome,
 /* Appends the bytes that a device needs. If it is not sure that they fit, appends how likely they do: "78.8 GiB
  * (fits in 8 of 10 cases)". Otherwise, if the device is nearly full, appends how much of them is cache: "78.8 GiB
  * (9.80 GiB of it cache)". */
-void plan_put_device_bytes(struct text *out, const struct verdict *verdict);
+void plan_put_needed_device_memory(struct text *out, const struct verdict *verdict);
 /* plan_put_base_command() appends a command without the options of a configuration. plan_put_row_options() appends
  * these options, with --seq if the length was searched for. Both together predict the configuration. */
 void plan_put_row_options(struct text *out, const struct plan_report *report,
@@ -57,6 +57,6 @@ void plan_put_strategy_result(struct text *out, const struct plan_report *report
                               const struct strategy_results *family);
 
 /* Prints which kernels of attention the strategies were predicted with, if these differ. */
-void plan_print_kernels(const struct screen *screen, const struct best *best);
+void plan_print_attention_kernels(const struct screen *screen, const struct best *best);
 
 #endif

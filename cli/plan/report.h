@@ -21,7 +21,7 @@ extern const struct row_table plan_tables[PLAN_TABLE_COUNT];
 struct plan_report {
     struct best *best; /* plan_report_make() completes the intervals of the rows that are shown */
     /* the probability with which the winner fits, and a better configuration that fits with a lower probability */
-    const struct probability_of_winner *probable;
+    const struct fits_probabilities_of_winner *probable;
     struct setup *setup;        /* the setup that was searched */
     size_t shown_row_count;     /* how many rows of the ranking are printed */
     bool has_details;           /* all details are found and printed, which JSON always has */
@@ -29,10 +29,10 @@ struct plan_report {
     /* a command with the options of the model, the cluster, the length and the batch; with a row's options appended, it
      * predicts that row */
     const char *base_command;
-    struct sensitivity_step sensitivity[SENSITIVITIES]; /* filled only with `has_details` */
+    struct step_time_of_sensitivity sensitivity[SENSITIVITIES]; /* filled only with `has_details` */
     /* [strategies] the seconds by which the best configuration of a strategy is slower than the winner, split by
      * what causes them; known only for strategies that lost, with `has_details` */
-    struct lag_by_cause split[PLAN_STRATEGIES_MAX];
+    struct lag_by_cause lag_by_cause_by_strategy[PLAN_STRATEGIES_MAX];
 };
 
 /* Completes the report: the intervals of the rows that are shown. With report->has_details also

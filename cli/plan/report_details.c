@@ -28,7 +28,8 @@ static enum status find_lag_splits(struct plan_report *r, struct diag *diag)
     for (size_t s = 0; s < count; s++)
         if (s != winner->strategy)
             loser[s] = plan_strategy_results(r->best, (uint8_t)s).best;
-    return splits_find(r->split, loser, count, winner, r->setup, diag);
+    return splits_find_lag_by_cause(r->lag_by_cause_by_strategy, loser, count, winner, r->setup,
+                                    diag);
 }
 
 enum status plan_report_make(struct plan_report *r, struct diag *diag)
@@ -90,12 +91,12 @@ static void put_ranking_row(struct text *out, const struct plan_report *r, size_
     text_printf(out, "%.1f tokens/s/GPU, step ", o->rate_bound);
     report_put_time(out, step_s, step_s);
     intervals_put_in_brackets(out, " (90 %: ", &o->intervals.intervals_by_quantity[RESIDUAL_TIME],
-                              step_s, report_time_format_for(step_s).unit_s);
+                              step_s, report_time_format_for(step_s).seconds_per_unit);
     plan_put_batch_spread(out, o);
     if (i > 0)
         plan_put_batches_won(out, o);
     text_puts(out, ", ");
-    plan_put_device_bytes(out, &o->verdict);
+    plan_put_needed_device_memory(out, &o->verdict);
     put_idle_shares(out, o);
     text_puts(out, ": ");
     plan_put_row_options(out, r, o);
@@ -140,7 +141,7 @@ static void put_line_of_tp_and_pp_split(struct text *out, const struct plan_repo
     switch (o->kind) {
     case OUTCOME_SIMULATED:
         text_printf(out, "%.1f tokens/s/GPU, ", o->rate_bound);
-        plan_put_device_bytes(out, &o->verdict);
+        plan_put_needed_device_memory(out, &o->verdict);
         put_idle_shares(out, o);
         if (o != winner && winner->kind == OUTCOME_SIMULATED)
             plan_put_slowdown(out, o, winner);
@@ -164,7 +165,7 @@ static void put_line_of_tp_and_pp_split(struct text *out, const struct plan_repo
 }
 
 /* Appends a line for every split of ranks, if the winner's strategy cuts sequences into subsequences. */
-static void put_splits(struct text *out, const struct plan_report *r)
+static void put_line_of_each_rank_split(struct text *out, const struct plan_report *r)
 {
     size_t count;
     const struct best *best = r->best;
@@ -209,9 +210,9 @@ static void put_strategy_line(struct text *out, const struct plan_report *r, uin
     if (f.best != NULL) {
         text_puts(out, ": ");
         plan_put_row_options(out, r, f.best);
-        put_lag_split(out, &r->split[strategy]);
-    } else if (f.unsearched_count == 0 && f.open_ended == NULL && f.slower_count == 0 &&
-               f.nearest_unfit != NULL) {
+        put_lag_split(out, &r->lag_by_cause_by_strategy[strategy]);
+    } else if (f.unsearched_count == 0 && f.longest_open_ended_outcome == NULL &&
+               f.slower_count == 0 && f.nearest_unfit != NULL) {
         text_puts(out, " with ");
         request_put_options(out, &f.nearest_unfit->request);
     }
@@ -222,7 +223,7 @@ static void put_sensitivities(struct text *out, const struct plan_report *r)
 {
     const struct outcome *winner = &r->best->row[0];
     bool first = true;
-    if (interrupt_signal() != 0) /* after an interrupt they were not simulated */
+    if (interrupt_caught_signal() != 0) /* after an interrupt they were not simulated */
         return;
     text_printf(out, "%-11s", "if");
     for (int i = 0; i < SENSITIVITIES; i++) {
@@ -290,12 +291,13 @@ static void put_rate_bound_of_unsimulated(struct text *out, const struct best *b
 
 /* Adds to *kernels, for every strategy, the attention kernels of its first configuration that has a rate. Returns
  * the kernels of the first row of the ranking; ATTENTION_FA2 if that has no rate. */
-static enum attention_impl collect_kernels(struct kernels *kernels, const struct best *best)
+static enum attention_impl collect_attention_kernels(struct kernels *kernels,
+                                                     const struct best *best)
 {
     size_t strategies;
     const struct strategy *table = strategies_list(&strategies);
     bool *seen = heap_zalloc(strategies, sizeof *seen);
-    enum attention_impl winner_impl = ATTENTION_FA2;
+    enum attention_impl attention_impl_of_winner = ATTENTION_FA2;
     for (size_t i = 0; i < best->row_count; i++) {
         const struct outcome *o = &best->row[i];
         struct choices c;
@@ -304,21 +306,23 @@ static enum attention_impl collect_kernels(struct kernels *kernels, const struct
         if (has_speed && !seen[o->strategy] &&
             resolve_choices(&c, &o->request, NULL, &diag) == STATUS_OK) {
             seen[o->strategy] = true;
-            kernels_add(kernels, (enum attention_impl)c.attention_impl, table[o->strategy].name);
-            winner_impl = i == 0 ? (enum attention_impl)c.attention_impl : winner_impl;
+            kernels_add_row_of_attention_impl(kernels, (enum attention_impl)c.attention_impl,
+                                              table[o->strategy].name);
+            attention_impl_of_winner =
+                i == 0 ? (enum attention_impl)c.attention_impl : attention_impl_of_winner;
         }
         diag_release(&diag);
     }
     free(seen);
-    return winner_impl;
+    return attention_impl_of_winner;
 }
 
-void plan_print_kernels(const struct screen *screen, const struct best *best)
+void plan_print_attention_kernels(const struct screen *screen, const struct best *best)
 {
     struct kernels kernels = {0};
     struct text line = {0};
-    enum attention_impl winner_impl = collect_kernels(&kernels, best);
-    kernels_put(&line, &kernels, winner_impl);
+    enum attention_impl attention_impl_of_winner = collect_attention_kernels(&kernels, best);
+    put_attention_kernels_if_differ(&line, &kernels, attention_impl_of_winner);
     if (line.size > 0)
         screen_put_labelled_line(screen, "kernels", line.data);
     text_release(&line);
@@ -352,7 +356,7 @@ void plan_report_print_details(struct text *out, const struct plan_report *r)
     if (found)
         intervals_put_line(out, &best->row[0].intervals);
     if (best->goal != GOAL_LONGEST)
-        put_splits(out, r);
+        put_line_of_each_rank_split(out, r);
     put_why_search_ended(out, r);
     for (size_t s = 0; s < strategies; s++)
         put_strategy_line(out, r, (uint8_t)s);

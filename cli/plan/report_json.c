@@ -70,7 +70,7 @@ const struct row_table plan_tables[PLAN_TABLE_COUNT] = {
 };
 
 /* Skips the columns of the row that stand before the one with the key. */
-static void skip_columns_before(struct rows *rows, const char *key)
+static void skip_columns_until_key(struct rows *rows, const char *key)
 {
     while (strcmp(rows->column[rows->filled_columns].key, key) != 0)
         rows_skip_column(rows);
@@ -92,7 +92,7 @@ static void put_slowdown(struct rows *rows, const struct plan_report *r, const s
     const struct outcome *winner = &r->best->row[0];
     enum cause cause = plan_slower_cause(o, winner, &by_s);
     if (o == winner || r->best->goal == GOAL_LONGEST || by_s <= 0) {
-        skip_columns_before(rows, "narrow_products");
+        skip_columns_until_key(rows, "narrow_products");
         return;
     }
     rows_put_name(rows, result_name_of_words(cause_name(cause)).text);
@@ -100,7 +100,7 @@ static void put_slowdown(struct rows *rows, const struct plan_report *r, const s
 }
 
 /* Puts the spread of the steps over packed batches; without documents, skips the column. */
-static void put_batches(struct rows *rows, const struct outcome *o)
+static void put_spread_over_batches(struct rows *rows, const struct outcome *o)
 {
     const struct step_spread *s = &o->spread;
     struct rows one;
@@ -124,7 +124,7 @@ static void put_products(struct rows *rows, const struct prediction_products *pr
         rows_skip_column(rows);
         return;
     }
-    rows_begin_nested_row(&one, rows, &report_tables[REPORT_PRODUCTS]);
+    rows_begin_nested_row(&one, rows, &report_tables[REPORT_TABLE_PRODUCTS]);
     report_fill_products(&one, products);
     rows_end(&one);
 }
@@ -139,7 +139,7 @@ static void put_columns_of_simulated(struct rows *rows, const struct plan_report
     rows_put_number(rows, step_s);
     put_number_or_skip(rows, interval_is_known(time), interval_low(time, step_s));
     put_number_or_skip(rows, interval_is_known(time), interval_high(time, step_s));
-    put_batches(rows, o);
+    put_spread_over_batches(rows, o);
     rows_put_number(rows, o->step_sequences);
     put_slowdown(rows, r, o);
     put_products(rows, &o->products);
@@ -172,7 +172,7 @@ static void put_outcome(struct rows *rows, const struct plan_report *r, const st
     if (timed)
         put_columns_of_simulated(rows, r, o);
     else
-        skip_columns_before(rows, "most_tokens_per_s_gpu");
+        skip_columns_until_key(rows, "most_tokens_per_s_gpu");
     put_number_or_skip(rows, bounded, o->rate_bound);
     put_number_or_skip(rows, !timed && !bounded, o->missing_bytes);
     text_release(&options);
@@ -184,7 +184,7 @@ static void put_strategy_results_json(struct rows *rows, const struct plan_repor
 {
     const struct strategy_results f = plan_strategy_results(r->best, strategy);
     const struct outcome *o = f.best != NULL ? f.best : f.nearest_unfit;
-    const struct lag_by_cause *split = &r->split[strategy];
+    const struct lag_by_cause *split = &r->lag_by_cause_by_strategy[strategy];
     struct rows one;
     size_t count;
     if (f.member_count == 0)
@@ -192,9 +192,10 @@ static void put_strategy_results_json(struct rows *rows, const struct plan_repor
     rows_put_name(rows, strategies_list(&count)[strategy].name);
     rows_put_number(rows, (double)f.member_count);
     rows_put_number(rows, f.rate_bound);
-    put_number_or_skip(rows, f.open_ended != NULL,
-                       f.open_ended != NULL ? (double)ladder_longest_tokens(&f.open_ended->ladder)
-                                            : 0);
+    put_number_or_skip(rows, f.longest_open_ended_outcome != NULL,
+                       f.longest_open_ended_outcome != NULL
+                           ? (double)ladder_longest_tokens(&f.longest_open_ended_outcome->ladder)
+                           : 0);
     if (o != NULL) {
         rows_begin_nested_row(&one, rows, &plan_tables[PLAN_OUTCOME]);
         put_outcome(&one, r, o);

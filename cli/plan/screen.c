@@ -47,11 +47,11 @@ static void print_winner(const struct screen *screen, const struct plan_report *
                 o->spread.step_count > 0 ? "median " : "");
     report_put_time(&rest, step_s, step_s);
     intervals_put_in_brackets(&rest, " (90 %: ", &o->intervals.intervals_by_quantity[RESIDUAL_TIME],
-                              step_s, report_time_format_for(step_s).unit_s);
+                              step_s, report_time_format_for(step_s).seconds_per_unit);
     put_step_workload(&rest, o,
                       best->goal == GOAL_LONGEST ? o->sequence_tokens : r->setup->request.seq);
     text_puts(&rest, "; a GPU needs ");
-    plan_put_device_bytes(&rest, &o->verdict);
+    plan_put_needed_device_memory(&rest, &o->verdict);
     text_putc(&rest, '.');
     screen_put_verdict(screen, open ? SCREEN_BORDERLINE : SCREEN_GOOD, answers[best->goal],
                        rest.data);
@@ -84,7 +84,7 @@ static void print_fit_probability(const struct screen *screen, const struct plan
         plan_put_row_options(&text, r, o);
     }
     if (text.size > 0)
-        screen_put_text(screen, text.data);
+        screen_put_wrapped_text(screen, text.data);
     text_release(&text);
 }
 
@@ -183,10 +183,10 @@ static void print_search_request(const struct screen *screen, const struct plan_
                     best->outcome_count_of_kind[OUTCOME_NOT_SEARCHED], best_end_reason(best));
     screen_put_labelled_line(screen, "searched", line.data);
     line.size = 0;
-    if (setup->at_most_reason_mask != 0) {
+    if (setup->mask_of_reasons_run_does_less != 0) {
         text_puts(&line, "what does not fit may fit, since its memory and time are at most those "
                          "that are predicted: ");
-        at_most_put(&line, setup->at_most_reason_mask);
+        at_most_put_reasons(&line, setup->mask_of_reasons_run_does_less);
         screen_put_labelled_line(screen, "at most", line.data);
         line.size = 0;
     }
@@ -202,7 +202,7 @@ static void print_search_request(const struct screen *screen, const struct plan_
 
 /* Prints the spread of the winner's steps over packed batches, and how many configurations were simulated on all
  * batches, on COMPARED_FIRST of them, and on one. Prints nothing without documents. */
-static void print_batches(const struct screen *screen, const struct best *best)
+static void print_spread_over_batches(const struct screen *screen, const struct best *best)
 {
     const struct outcome *o = &best->row[0];
     size_t all = o->spread.step_count, on_all = 0, on_some = 0, on_one = 0;
@@ -248,7 +248,7 @@ static void print_ranking(const struct screen *screen, const struct plan_report 
         line.size = 0;
         put_length(&line, r, o);
         text_printf(&line, "%.1f tokens/s/GPU, ", o->rate_bound);
-        plan_put_device_bytes(&line, &o->verdict);
+        plan_put_needed_device_memory(&line, &o->verdict);
         if (best->goal != GOAL_LONGEST)
             plan_put_slowdown(&line, o, &best->row[0]);
         plan_put_batches_won(&line, o);
@@ -293,9 +293,9 @@ void plan_report_print(const struct screen *screen, const struct plan_report *r)
     text_putc(screen->out, '\n');
     print_search_request(screen, r);
     if (found)
-        print_batches(screen, best);
+        print_spread_over_batches(screen, best);
     if (found)
-        plan_print_kernels(screen, best);
+        plan_print_attention_kernels(screen, best);
     if (found)
         print_ranking(screen, r);
     if (best->row_count > 0)
@@ -314,9 +314,9 @@ void plan_report_print(const struct screen *screen, const struct plan_report *r)
         text_release(&details);
     } else if (found) {
         screen_put_heading(screen, "What to try next");
-        screen_put_text(screen,
-                        "Add --all to see why others lost, --top N for more of them, --emit "
-                        "torchtitan, megatron or deepspeed for settings, or -o DIR for a "
-                        "page of the best.");
+        screen_put_wrapped_text(
+            screen, "Add --all to see why others lost, --top N for more of them, --emit "
+                    "torchtitan, megatron or deepspeed for settings, or -o DIR for a "
+                    "page of the best.");
     }
 }

@@ -28,8 +28,8 @@ static void put_gpu_count_line(struct text *out, int64_t gpus)
                 gpus == 1 ? "" : "s");
 }
 
-enum status plan_settings_print(struct text *out, enum framework framework,
-                                const struct request *request, struct diag *diag)
+enum status plan_print_settings_of_request(struct text *out, enum framework framework,
+                                           const struct request *request, struct diag *diag)
 {
     put_gpu_count_line(out, request->ranks);
     return put_settings(out, framework, request, diag);
@@ -51,7 +51,7 @@ static void put_outcome(struct text *out, const struct best *best)
     text_putc(out, '\n');
 }
 
-static void put_named_outcome(struct text *out, const char *what, const struct best *best)
+static void put_outcome_as_comment_line(struct text *out, const char *what, const struct best *best)
 {
     text_printf(out, "# %s: ", what);
     put_outcome(out, best);
@@ -65,7 +65,7 @@ static void put_prediction_line(struct text *out, const struct outcome *o)
     text_puts(out, "# predicted: a step of ");
     report_put_time(out, step_s, step_s);
     intervals_put_in_brackets(out, " (90 %: ", &o->intervals.intervals_by_quantity[RESIDUAL_TIME],
-                              step_s, report_time_format_for(step_s).unit_s);
+                              step_s, report_time_format_for(step_s).seconds_per_unit);
     text_puts(out, "; a GPU needs ");
     units_put_gib(out, needed);
     intervals_put_in_brackets(out, " (90 %: ", &o->intervals.intervals_by_quantity[RESIDUAL_MEMORY],
@@ -101,33 +101,33 @@ static void put_how_much_worse_than_best(struct text *out, const struct best *ow
                                   : "faster");
 }
 
-enum status plan_settings_of_winner(struct text *out, enum framework framework,
-                                    const struct best *all, struct diag *diag)
+enum status plan_print_settings_of_winner(struct text *out, enum framework framework,
+                                          const struct best *all, struct diag *diag)
 {
     put_gpu_count_line(out, all->row[0].request.ranks);
-    put_named_outcome(out, "the winner of all strategies", all);
+    put_outcome_as_comment_line(out, "the winner of all strategies", all);
     put_prediction_line(out, &all->row[0]);
     return put_settings(out, framework, &all->row[0].request, diag);
 }
 
-enum status plan_settings_of_best(struct text *out, enum framework framework,
-                                  const struct best *all, struct setup *setup,
-                                  struct space_open open, struct diag *diag)
+enum status plan_print_best_expressible_settings(struct text *out, enum framework framework,
+                                                 const struct best *all, struct setup *setup,
+                                                 struct space_open open, struct diag *diag)
 {
     struct best own = {.limits = all->limits};
     struct text name = {0};
     open.only_framework = &framework;
     if (space_allows_request(&open, &all->row[0].request))
-        return plan_settings_of_winner(out, framework, all, diag);
-    struct probability_of_winner probable;
+        return plan_print_settings_of_winner(out, framework, all, diag);
+    struct fits_probabilities_of_winner probable;
     enum status status =
         probable_find(&probable, &own, all->goal, setup, open, setup->fits_probability, diag);
     if (status == STATUS_OK) {
         const struct request *request = &own.row[0].request;
         put_gpu_count_line(out, request->ranks);
-        text_printf(&name, "the best %sthat %s expresses", interrupt_signal() != 0 ? "so far " : "",
-                    framework_names[framework]);
-        put_named_outcome(out, name.data, &own);
+        text_printf(&name, "the best %sthat %s expresses",
+                    interrupt_caught_signal() != 0 ? "so far " : "", framework_names[framework]);
+        put_outcome_as_comment_line(out, name.data, &own);
         put_prediction_line(out, &own.row[0]);
         text_puts(out, "# ");
         put_how_much_worse_than_best(out, &own, all);
@@ -138,16 +138,17 @@ enum status plan_settings_of_best(struct text *out, enum framework framework,
         status = put_settings(out, framework, request, diag);
     } else if (status == STATUS_NO) {
         text_printf(out, "# nothing that %s expresses fits\n", framework_names[framework]);
-        put_named_outcome(out, "the winner of all strategies, for which see --emit-winner", all);
+        put_outcome_as_comment_line(
+            out, "the winner of all strategies, for which see --emit-winner", all);
     }
     text_release(&name);
     best_release(&own);
     return status;
 }
 
-enum status plan_settings_of_interrupted(struct text *out, enum framework framework,
-                                         const struct best *all, struct space_open open,
-                                         bool winner, struct diag *diag)
+enum status plan_print_settings_if_interrupted(struct text *out, enum framework framework,
+                                               const struct best *all, struct space_open open,
+                                               bool winner, struct diag *diag)
 {
     text_printf(
         out,
@@ -161,13 +162,13 @@ enum status plan_settings_of_interrupted(struct text *out, enum framework framew
         if (!winner && !space_allows_request(&open, &one.row->request))
             continue;
         put_gpu_count_line(out, one.row->request.ranks);
-        put_named_outcome(out, "the best so far", &one);
+        put_outcome_as_comment_line(out, "the best so far", &one);
         put_prediction_line(out, &one.row[0]);
         return put_settings(out, framework, &one.row->request, diag);
     }
     text_printf(out, "# nothing that was searched fits and is what %s expresses\n",
                 framework_names[framework]);
     if (all->row_count > 0 && all->row[0].kind == OUTCOME_SIMULATED)
-        put_named_outcome(out, "the best so far, for which see --emit-winner", all);
+        put_outcome_as_comment_line(out, "the best so far, for which see --emit-winner", all);
     return STATUS_NO;
 }

@@ -40,7 +40,7 @@ void report_put_workload(struct text *out, const struct report *r)
     if (p->has_choices)
         text_printf(out, "%s, ", p->choices.model->name);
     if (prediction_is_recorded(p)) {
-        report_put_recorded(out, p);
+        report_put_torch_version_and_rank(out, p);
         text_puts(out, ", ");
     } else {
         text_printf(out, "%lld sequence%s of ", sequences, sequences == 1 ? "" : "s");
@@ -97,12 +97,12 @@ static void put_recomputed_modules(struct text *line, const struct choices *c)
     }
     if (modules != 0)
         text_puts(line, " but those of modules ");
-    name_set_put(line, modules, recompute_module_names, RECOMPUTE_MODULE_COUNT, "+");
+    name_set_append_to_text(line, modules, recompute_module_names, RECOMPUTE_MODULE_COUNT, "+");
 }
 
 /* Appends the choices beyond the strategy and its degrees: weights, activations, optimizer, micro-batches, number
  * formats and, where they are not the default, others. */
-static void put_choices(struct text *line, const struct prediction *p)
+static void put_choices_beyond_strategy(struct text *line, const struct prediction *p)
 {
     const struct choices *c = &p->choices;
     struct text piece = {0};
@@ -191,7 +191,7 @@ void report_put_choices(struct text *line, const struct report *r)
             put_subsequences(&piece, p);
             report_put_piece_after_comma(line, &piece);
         }
-        put_choices(line, p);
+        put_choices_beyond_strategy(line, p);
     }
     if (prediction_has_attention(p)) {
         text_printf(&piece, "attention %s",

@@ -18,7 +18,7 @@
 #define SHOWN_SHARE_MIN 1e-3
 
 /* Appends " = pinned 51.2 GiB + rounded up 3.1 GiB + pageable 40 GiB"; nothing if no memory is pinned. */
-static void put_host_parts(struct text *out, const struct prediction *p)
+static void put_host_memory_parts(struct text *out, const struct prediction *p)
 {
     const uint64_t *arena = p->ir.planned_bytes;
     double all = (double)p->verdict.needed_bytes[LIMIT_HOST];
@@ -69,7 +69,7 @@ static void print_memory(struct sheet *sheet, const struct report *r)
         text_puts(&piece, "host ");
         units_put_gib(&piece, (double)p->verdict.needed_bytes[LIMIT_HOST]);
         text_puts(&piece, " a node");
-        put_host_parts(&piece, p);
+        put_host_memory_parts(&piece, p);
         report_put_piece_after_comma(&line, &piece);
     }
     bool first = true;
@@ -86,7 +86,7 @@ static void print_memory(struct sheet *sheet, const struct report *r)
         report_put_piece_after_comma(&line, &piece);
     }
     if (peak->op != IR_NONE) {
-        struct prediction_op at = prediction_describe_op(p, peak->op);
+        struct whole_list_op_id_and_layer at = prediction_find_op_in_whole_list(p, peak->op);
         text_printf(&piece, "op %u (%s, %s", at.id,
                     work_kind_info((enum work_kind)p->ir.op.kind[peak->op])->name,
                     phase_names[p->ir.op.phase[peak->op]]);
@@ -101,12 +101,12 @@ static void print_memory(struct sheet *sheet, const struct report *r)
 }
 
 /* If only a part of a loop was simulated, appends how much of it: ", 11 of 32 layers". */
-static void put_simulated_share(struct text *out, const struct prediction *p)
+static void put_simulated_part_of_loop(struct text *out, const struct prediction *p)
 {
     struct prediction_short_list short_list = prediction_short_list(p);
-    if (short_list.loop != NULL)
+    if (short_list.name_of_shortened_loop != NULL)
         text_printf(out, ", %lld of %lld %s", (long long)short_list.simulated_iterations,
-                    (long long)short_list.all_iterations, short_list.loop);
+                    (long long)short_list.all_iterations, short_list.name_of_shortened_loop);
 }
 
 /* Appends a share of the step to the line: "fill 3.1 %"; nothing if it is below SHOWN_SHARE_MIN. The piece is empty
@@ -143,7 +143,7 @@ static void print_stages(struct sheet *sheet, const struct report *r)
 }
 
 /* Appends "; links measured on this machine: copies; links not measured on this machine: rings within a node". */
-static void put_link_classes(struct text *out, const struct prediction *p)
+static void put_link_classes_and_if_measured(struct text *out, const struct prediction *p)
 {
     struct link_class class[LINK_CLASSES_MAX];
     size_t count = link_classes_list(class, &p->ir, &p->setup->cluster);
@@ -171,7 +171,7 @@ static void print_simulation(struct sheet *sheet, const struct report *r)
                 sim->uniform_rank_count > 0 ? "even " : "", sim->class_count == 1 ? "" : "es",
                 (unsigned long long)sim->counts.simulated_op_instances,
                 (unsigned long long)sim->counts.op_instances);
-    put_simulated_share(&line, p);
+    put_simulated_part_of_loop(&line, p);
     if (sim->busiest_link_name) {
         const struct sim_link_load *load = &sim->loads_by_link[sim->busiest_load_row];
         text_printf(&line, ", busiest link %s carries ", sim->busiest_link_name);
@@ -180,7 +180,7 @@ static void print_simulation(struct sheet *sheet, const struct report *r)
         units_put(&line, UNIT_BYTES_PER_S, load->bytes_per_s);
         text_puts(&line, " over the step");
     }
-    put_link_classes(&line, p);
+    put_link_classes_and_if_measured(&line, p);
     sheet_line(sheet, "simulated", line.data);
     text_release(&line);
 }
@@ -196,7 +196,7 @@ static void print_utilisation(struct sheet *sheet, const struct report *r)
         text_printf(&piece, "%s %.1f %%", mfu_names[i], 100 * fraction[i]);
         report_put_piece_after_comma(&line, &piece);
     }
-    mfu_explain_excess(&piece, fraction);
+    mfu_explain_fractions_above_one(&piece, fraction);
     if (piece.size > 0)
         report_put_piece_after_comma(&line, &piece);
     if (line.size > 0)
@@ -210,7 +210,7 @@ static void print_utilisation(struct sheet *sheet, const struct report *r)
 
 /* Prints the power limit and the clocks, as far as they are known: "limit 700 W; SM clock at most
  * 1980 MHz: products at 1582, attention at 1775". */
-static void print_power(struct sheet *sheet, const struct report *r)
+static void print_power_limit_and_clocks(struct sheet *sheet, const struct report *r)
 {
     const struct assumed_clock assumed = assumed_clock(r->prediction);
     struct text line = {0};
@@ -225,7 +225,7 @@ static void print_power(struct sheet *sheet, const struct report *r)
     text_release(&line);
 }
 
-static void print_interval(struct sheet *sheet, const struct report *r)
+static void print_intervals_of_time_and_memory(struct sheet *sheet, const struct report *r)
 {
     const struct intervals intervals = intervals_of_prediction(r->prediction);
     struct text from = {0}, line = {0};
@@ -260,7 +260,7 @@ static void print_choices(struct sheet *sheet, const struct prediction *p)
 {
     struct text line = {0};
     if (p->has_choices) {
-        choices_put_list(&line, &p->choices);
+        choices_put_all_as_text(&line, &p->choices);
         sheet_line(sheet, "choices", line.data);
     }
     text_release(&line);
@@ -268,7 +268,7 @@ static void print_choices(struct sheet *sheet, const struct prediction *p)
 
 void report_print_details(struct sheet *sheet, const struct report *report)
 {
-    bool whole = report->scope_times == NULL;
+    bool whole = report->times_of_model_part == NULL;
     sheet_section(sheet, SHEET_SECTION_DETAILS, "Details");
     print_choices(sheet, report->prediction);
     if (whole) { /* a part of a model has no weights of its own, and no memory limit */
@@ -278,7 +278,7 @@ void report_print_details(struct sheet *sheet, const struct report *report)
     if (whole || report->prediction->choices.scope >= SCOPE_LAYERS)
         print_stages(sheet, report);
     print_simulation(sheet, report);
-    print_power(sheet, report);
-    print_interval(sheet, report);
+    print_power_limit_and_clocks(sheet, report);
+    print_intervals_of_time_and_memory(sheet, report);
     print_ideal_step(sheet, report);
 }

@@ -67,9 +67,10 @@ static void put_rank_and_indices(struct text *line, const struct mesh *mesh, uin
     text_puts(line, before[1] == '(' ? "" : ")");
 }
 
-static void put_lateness(struct text *line, const struct report *r, struct document_lateness late)
+static void put_latest_rank_and_unit_count(struct text *line, const struct report *r,
+                                           struct document_lateness_of_ranks late)
 {
-    put_rank_and_indices(line, &r->prediction->ir.mesh, late.latest_rank);
+    put_rank_and_indices(line, &r->prediction->ir.mesh, late.rank_late_most_often);
     text_printf(line, " has the longest attention of all ranks in %u of %u micro-batches",
                 late.late_unit_count, late.unit_count);
 }
@@ -86,11 +87,13 @@ static void print_attention_division(struct sheet *sheet, const struct report *r
                 "the fullest rank sees %.3f times the mean pairs; ranks receive keys and values of "
                 "%.2f times their own tokens on average, %.2f at most",
                 d.pairs_over_mean, d.mean_rows_received, d.most_rows_received);
-    text_printf(&line, "; with queries at home at least %.2f on average", d.mean_rows_lower_bound);
-    if (d.mean_rows_lower_bound > 0)
+    text_printf(&line, "; with queries at home at least %.2f on average",
+                d.mean_rows_received_lower_bound);
+    if (d.mean_rows_received_lower_bound > 0)
         text_printf(&line, ", which this is %.2f times",
-                    d.mean_rows_received / d.mean_rows_lower_bound);
-    text_printf(&line, "; in any division some rank at least %.2f", d.most_rows_lower_bound);
+                    d.mean_rows_received / d.mean_rows_received_lower_bound);
+    text_printf(&line, "; in any division some rank at least %.2f",
+                d.most_rows_received_lower_bound);
     if (d.step_to_even_step_ratio > 0)
         text_printf(&line, "; step %.3f times that of even pairs and no wait for keys",
                     d.step_to_even_step_ratio);
@@ -107,8 +110,8 @@ static void put_attention_division(struct json_out *w, const struct report *r)
     json_put_number(w, "pairs_over_mean", d.pairs_over_mean);
     json_put_number(w, "mean_rows", d.mean_rows_received);
     json_put_number(w, "most_rows", d.most_rows_received);
-    json_put_number(w, "least_mean_rows", d.mean_rows_lower_bound);
-    json_put_number(w, "least_rows", d.most_rows_lower_bound);
+    json_put_number(w, "least_mean_rows", d.mean_rows_received_lower_bound);
+    json_put_number(w, "least_rows", d.most_rows_received_lower_bound);
     if (d.step_to_even_step_ratio > 0)
         json_put_number(w, "step_over_least", d.step_to_even_step_ratio);
     json_end_object(w);
@@ -130,16 +133,16 @@ void report_print_documents(struct sheet *sheet, const struct report *r)
         text_printf(&line, "%llu cut", (unsigned long long)b->truncated_or_cut_documents);
     if (b->truncated_or_cut_documents > 0)
         text_puts(&line, "; ");
-    text_printf(&line,
-                "visible pairs %.2f %% of causal, sum of squared lengths %.2f %% of the sequences'",
-                percent_of(b->visible_pairs, b->causal_pairs), 100 * b->squared_length_ratio);
+    text_printf(
+        &line, "visible pairs %.2f %% of causal, sum of squared lengths %.2f %% of the sequences'",
+        percent_of(b->visible_pairs, b->causal_pairs), 100 * b->document_to_sequence_square_ratio);
     if (r->prediction->choices.dp > 1)
         text_printf(&line, "; data-parallel rank %u has the most pairs, %.2f times the mean",
                     b->fullest_rank, b->fullest_over_mean);
     sheet_line(sheet, "documents", line.data);
     if (r->prediction->lateness.unit_count > 0) {
         line.size = 0;
-        put_lateness(&line, r, r->prediction->lateness);
+        put_latest_rank_and_unit_count(&line, r, r->prediction->lateness);
         text_printf(&line, "; the slowest rank of a micro-batch takes %.2f times the mean for it",
                     r->prediction->lateness.slowest_over_mean);
         sheet_line(sheet, "late ranks", line.data);
@@ -160,7 +163,7 @@ void report_print_documents(struct sheet *sheet, const struct report *r)
                         r->packed_batches[t->slowest_batch].fullest_over_mean);
         if (t->lateness[t->slowest_batch].unit_count > 0) {
             text_puts(&line, ", ");
-            put_lateness(&line, r, t->lateness[t->slowest_batch]);
+            put_latest_rank_and_unit_count(&line, r, t->lateness[t->slowest_batch]);
         }
         text_printf(&line, "); %.1f tokens/s/GPU, padding %.1f %%",
                     t->tokens_per_s / prediction_gpus(r->prediction), 100 * t->padding_share);
@@ -175,7 +178,7 @@ void report_print_documents(struct sheet *sheet, const struct report *r)
     text_release(&line);
 }
 
-static void put_late_rank(struct rows *rows, struct document_lateness late)
+static void put_late_rank(struct rows *rows, struct document_lateness_of_ranks late)
 {
     struct rows one;
     if (late.unit_count == 0) {
@@ -183,7 +186,7 @@ static void put_late_rank(struct rows *rows, struct document_lateness late)
         return;
     }
     rows_begin_nested_row(&one, rows, &report_document_tables[REPORT_LATE]);
-    rows_put_number(&one, late.latest_rank);
+    rows_put_number(&one, late.rank_late_most_often);
     rows_put_number(&one, late.late_unit_count);
     rows_put_number(&one, late.unit_count);
     rows_put_number(&one, late.slowest_over_mean);
@@ -191,7 +194,7 @@ static void put_late_rank(struct rows *rows, struct document_lateness late)
 }
 
 static void put_packed_batch(struct rows *rows, const struct packed_batch *b,
-                             struct document_lateness late)
+                             struct document_lateness_of_ranks late)
 {
     rows_put_number(rows, (double)b->document_count);
     rows_put_number(rows, (double)b->document_tokens);
@@ -200,7 +203,7 @@ static void put_packed_batch(struct rows *rows, const struct packed_batch *b,
     rows_put_number(rows, (double)b->truncated_or_cut_documents);
     rows_put_number(rows, (double)b->dropped_tokens);
     rows_put_number(rows, b->visible_pairs / b->causal_pairs);
-    rows_put_number(rows, b->squared_length_ratio);
+    rows_put_number(rows, b->document_to_sequence_square_ratio);
     rows_put_number(rows, b->fullest_rank);
     rows_put_number(rows, b->fullest_over_mean);
     put_late_rank(rows, late);

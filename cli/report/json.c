@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-struct row_table report_stage_table(struct report_stage_columns *c)
+struct row_table report_make_stage_row_table(struct report_stage_columns *c)
 {
     c->column[0] = (struct column){"role", NULL, NULL, COLUMN_NAME, 0, "The stage's name."};
     for (int i = 0; i < CAUSE_COUNT; i++) {
@@ -96,7 +96,7 @@ static void put_stages(struct json_out *w, const struct prediction *p)
     json_put_number(w, "idle_of_step", s->bubble_to_step);
     json_put_number(w, "idle_of_useful", s->bubble_to_busy);
     struct report_stage_columns columns;
-    const struct row_table table = report_stage_table(&columns);
+    const struct row_table table = report_make_stage_row_table(&columns);
     struct rows rows = {.json = w};
     rows_begin(&rows, "by_stage", NULL, &table);
     for (uint32_t stage = 0; stage < s->stage_count; stage++) {
@@ -132,7 +132,7 @@ static void put_step_times(struct json_out *w, const struct prediction *p)
     json_end_object(w);
     if (p->products.narrow_s > 0) {
         struct rows rows = {.json = w};
-        rows_begin_single_row(&rows, "narrow_products", &report_tables[REPORT_PRODUCTS]);
+        rows_begin_single_row(&rows, "narrow_products", &report_tables[REPORT_TABLE_PRODUCTS]);
         report_fill_products(&rows, &p->products);
         rows_end(&rows);
     }
@@ -147,23 +147,23 @@ static void put_number_spreads(struct json_out *w, const struct spreads *spreads
     if (!spreads->is_known)
         return;
     struct rows rows = {.json = w};
-    rows_begin(&rows, "machine", NULL, &report_tables[REPORT_MACHINE]);
+    rows_begin(&rows, "machine", NULL, &report_tables[REPORT_TABLE_MACHINE]);
     for (int i = 0; i < SPREAD_PART_COUNT; i++) {
-        rows_put_name(&rows, spread_part_name((enum spread_part)i));
+        rows_put_name(&rows, spread_part_name((enum spread_machine_part)i));
         rows_put_number(&rows, spreads->largest_relative_spread_by_part[i] > 0);
         rows_put_number(&rows, spreads->largest_relative_spread_by_part[i]);
-        rows_put_number(&rows, spreads->log_growth_of_measured_by_part[i]);
+        rows_put_number(&rows, spreads->log_step_growth_by_measured_part[i]);
         rows_put_number(&rows, spreads->share_of_unmeasured_by_part[i]);
         rows_put_number(&rows, spreads->estimate_error[i]);
     }
     rows_end(&rows);
 }
 
-void report_json_run(struct json_out *w, const struct prediction *p)
+void report_json_run_features(struct json_out *w, const struct prediction *p)
 {
     const struct similarity like =
         similarity_of(p->setup, p->has_choices ? &p->choices : NULL, p->profile);
-    const struct residual run = similarity_residual(&like);
+    const struct residual run = similarity_to_residual(&like);
     if (!p->has_choices || like.device[0] == '\0')
         return;
     json_begin_object(w, "run");
@@ -177,12 +177,12 @@ void report_json_run(struct json_out *w, const struct prediction *p)
 static void put_unmeasured_features(struct json_out *w, const struct intervals *intervals)
 {
     static const char *const figures[RESIDUAL_COUNT] = {"time", "memory"};
-    const struct residual run = similarity_residual(&intervals->similarity);
+    const struct residual run = similarity_to_residual(&intervals->similarity);
     struct rows rows = {.json = w};
-    rows_begin(&rows, "never_measured", NULL, &report_tables[REPORT_NEVER_MEASURED]);
+    rows_begin(&rows, "never_measured", NULL, &report_tables[REPORT_TABLE_NEVER_MEASURED]);
     for (int of = 0; of < RESIDUAL_COUNT; of++) {
         for (uint32_t i = 0; i < intervals->intervals_by_quantity[of].unmeasured_count; i++) {
-            const struct unmeasured *unmeasured =
+            const struct unmeasured_feature *unmeasured =
                 &intervals->intervals_by_quantity[of].unmeasured[i];
             struct text what = {0};
             interval_put_unmeasured(&what, unmeasured, &run);
@@ -207,7 +207,8 @@ static void put_unmeasured_features(struct json_out *w, const struct intervals *
 static void put_intervals(struct json_out *w, const struct prediction *p)
 {
     const struct intervals intervals = intervals_of_prediction(p);
-    const struct interval rate = interval_inverse(&intervals.intervals_by_quantity[RESIDUAL_TIME]);
+    const struct interval rate =
+        interval_of_reciprocal(&intervals.intervals_by_quantity[RESIDUAL_TIME]);
     const struct interval *memory = &intervals.intervals_by_quantity[RESIDUAL_MEMORY];
     const double needed = (double)p->verdict.needed_bytes[LIMIT_DEVICE];
     struct text from = {0};
@@ -238,13 +239,13 @@ static void put_intervals(struct json_out *w, const struct prediction *p)
     text_release(&from);
 }
 
-static void put_scope_times(struct json_out *w, const struct operator_times *t)
+static void put_times_of_model_part(struct json_out *w, const struct operator_times *t)
 {
     json_begin_object(w, "part");
     json_put_number(w, "elapsed_s", t->elapsed_s);
     json_put_number(w, "compute_alone_s", operator_times_kernel_s(t));
     json_put_number(w, "communication_alone_s", t->communication_s);
-    json_put_number(w, "all_to_all_s", t->has_all_to_all ? t->exchange_s : 0);
+    json_put_number(w, "all_to_all_s", t->has_all_to_all ? t->all_to_all_and_its_kernels_s : 0);
     json_put_number(w, "ring_s", t->ring_s);
     json_put_number(w, "rotation_s", t->mean_rotation_message_s);
     if (t->fetch_keys_and_values_s > 0) {
@@ -280,25 +281,25 @@ static void put_memory(struct json_out *w, const struct prediction *p)
 }
 
 /* If only a part of a loop was simulated, writes how much of it. */
-static void put_simulated_share(struct json_out *w, const struct prediction *p)
+static void put_simulated_part_of_loop(struct json_out *w, const struct prediction *p)
 {
     struct prediction_short_list short_list = prediction_short_list(p);
-    if (short_list.loop == NULL)
+    if (short_list.name_of_shortened_loop == NULL)
         return;
     json_begin_object(w, "sample");
-    json_put_text(w, "of", short_list.loop);
+    json_put_text(w, "of", short_list.name_of_shortened_loop);
     json_put_count(w, "simulated", (uint64_t)short_list.simulated_iterations);
     json_put_count(w, "all", (uint64_t)short_list.all_iterations);
     json_end_object(w);
 }
 
 /* Appends the links that the step uses, and whether they were measured. */
-static void put_link_classes(struct json_out *w, const struct prediction *p)
+static void put_link_classes_and_if_measured(struct json_out *w, const struct prediction *p)
 {
     struct link_class class[LINK_CLASSES_MAX];
     size_t count = link_classes_list(class, &p->ir, &p->setup->cluster);
     struct rows rows = {.json = w};
-    rows_begin(&rows, "links", NULL, &report_tables[REPORT_LINKS]);
+    rows_begin(&rows, "links", NULL, &report_tables[REPORT_TABLE_LINKS]);
     for (size_t i = 0; i < count; i++) {
         rows_put_name(&rows, class[i].name);
         rows_put_number(&rows, class[i].is_measured);
@@ -317,13 +318,13 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
         if (p->fullest_pairs_over_mean > 0)
             json_put_number(w, "fullest_over_mean", p->fullest_pairs_over_mean);
         else
-            json_put_number(w, "even_bound", EVEN_TIME_TOLERANCE);
+            json_put_number(w, "even_bound", EVEN_TIME_ERROR_MAX);
     }
     json_put_count(w, "op_instances", p->sim.counts.op_instances);
     json_put_count(w, "simulated", p->sim.counts.simulated_op_instances);
     json_put_count(w, "flows", p->sim.counts.flows_started);
     json_put_count(w, "timers", p->sim.counts.timer_set_count);
-    put_simulated_share(w, p);
+    put_simulated_part_of_loop(w, p);
     json_put_number(w, "extrapolated_share", p->extrapolated_share);
     json_put_text(w, "extrapolated_why",
                   p->extrapolation_reason.size > 0 ? p->extrapolation_reason.data : "");
@@ -333,7 +334,7 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
         json_put_number(w, "jitter_s", p->jitter_s);
     }
     json_end_object(w);
-    put_link_classes(w, p);
+    put_link_classes_and_if_measured(w, p);
     if (p->sim.busiest_link_name) {
         const struct sim_link_load *load = &p->sim.loads_by_link[p->sim.busiest_load_row];
         json_begin_object(w, "busiest_link");
@@ -402,7 +403,7 @@ static void put_reasons_of_at_most(struct json_out *w, uint32_t reasons)
     if (reasons == 0)
         return;
     json_begin_array(w, "at_most");
-    for (int reason = 0; reason < AT_MOST_REASONS; reason++)
+    for (int reason = 0; reason < RUN_DOES_LESS_REASON_COUNT; reason++)
         if ((reasons & 1U << reason) != 0)
             json_put_text(w, NULL, at_most_words[reason]);
     json_end_array(w);
@@ -413,10 +414,10 @@ void report_print_json(struct text *out, const struct report *r)
     const struct prediction *p = r->prediction;
     struct json_out w = {.out = out};
     command_begin_json(&w, "predict");
-    if (r->scope_times == NULL) {
+    if (r->times_of_model_part == NULL) {
         json_begin_object(&w, "verdict");
         report_json_verdict(&w, &p->verdict);
-        put_reasons_of_at_most(&w, p->setup->at_most_reason_mask);
+        put_reasons_of_at_most(&w, p->setup->mask_of_reasons_run_does_less);
         json_end_object(&w);
     }
     json_begin_object(&w, "configuration");
@@ -432,17 +433,17 @@ void report_print_json(struct text *out, const struct report *r)
         report_json_recording(&w, p);
     report_json_documents(&w, r);
     report_json_routing(&w, r);
-    if (r->scope_times != NULL)
-        put_scope_times(&w, r->scope_times);
+    if (r->times_of_model_part != NULL)
+        put_times_of_model_part(&w, r->times_of_model_part);
     else
         put_step_times(&w, p);
     put_memory(&w, p);
     put_intervals(&w, p);
     put_simulation(&w, p);
-    if (r->total_tokens > 0) {
-        const struct report_training training = report_training_of(r);
+    if (r->training_run_tokens > 0) {
+        const struct report_training_run training = report_make_training_run(r);
         json_begin_object(&w, "training");
-        json_put_number(&w, "tokens", r->total_tokens);
+        json_put_number(&w, "tokens", r->training_run_tokens);
         json_put_number(&w, "steps", training.step_count);
         json_put_number(&w, "days", training.seconds / 86400);
         json_put_number(&w, "gpu_hours", training.gpu_hours);
@@ -462,11 +463,11 @@ void report_print_json(struct text *out, const struct report *r)
         }
         json_end_object(&w);
     }
-    report_json_run(&w, p);
-    if (r->warning != NULL)
-        json_put_text(&w, "warning", r->warning);
+    report_json_run_features(&w, p);
+    if (r->filled_in_options_warning != NULL)
+        json_put_text(&w, "warning", r->filled_in_options_warning);
     struct text warnings_text = {0};
-    report_put_warning(&warnings_text, r);
+    report_put_warnings_in_one_line(&warnings_text, r);
     if (warnings_text.size > 0)
         json_put_text(&w, "beware", warnings_text.data);
     text_release(&warnings_text);

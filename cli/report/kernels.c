@@ -22,14 +22,15 @@ static bool list_has_name(const struct text *list, const char *who)
     return false;
 }
 
-void kernels_add(struct kernels *kernels, enum attention_impl impl, const char *who)
+void kernels_add_row_of_attention_impl(struct kernels *kernels, enum attention_impl impl,
+                                       const char *who)
 {
     struct text *list = &kernels->row_names_by_attention_impl[impl];
     if (!list_has_name(list, who))
         text_printf(list, "%s%s", list->size > 0 ? ", " : "", who);
 }
 
-bool kernels_differ(const struct kernels *kernels)
+bool do_attention_kernels_differ(const struct kernels *kernels)
 {
     int used = 0;
     for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
@@ -37,9 +38,10 @@ bool kernels_differ(const struct kernels *kernels)
     return used > 1;
 }
 
-void kernels_put(struct text *out, const struct kernels *kernels, enum attention_impl suggested)
+void put_attention_kernels_if_differ(struct text *out, const struct kernels *kernels,
+                                     enum attention_impl suggested)
 {
-    if (!kernels_differ(kernels))
+    if (!do_attention_kernels_differ(kernels))
         return;
     text_puts(out, "attention's differ: ");
     for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)

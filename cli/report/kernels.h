@@ -15,12 +15,14 @@ struct kernels {
 void kernels_release(struct kernels *kernels);
 
 /* Notes that the row named `who` was predicted with the kernels `impl`. Repeated calls change nothing. */
-void kernels_add(struct kernels *kernels, enum attention_impl impl, const char *who);
+void kernels_add_row_of_attention_impl(struct kernels *kernels, enum attention_impl impl,
+                                       const char *who);
 /* Returns whether rows were predicted with different kernels. */
-bool kernels_differ(const struct kernels *kernels);
+bool do_attention_kernels_differ(const struct kernels *kernels);
 
 /* Appends "attention's differ: fa2 of ulysses; cudnn of ring; --attention cudnn makes them alike"; nothing if all are
  * the same. suggested: the value that the text suggests for --attention. */
-void kernels_put(struct text *out, const struct kernels *kernels, enum attention_impl suggested);
+void put_attention_kernels_if_differ(struct text *out, const struct kernels *kernels,
+                                     enum attention_impl suggested);
 
 #endif

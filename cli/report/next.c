@@ -16,7 +16,7 @@ static const char *const replaced[][2] = {
     {"activations", "checkpoint"},
 };
 
-static bool is_same_option_name(const char *word, const char *name, size_t size)
+static bool is_option_with_name(const char *word, const char *name, size_t size)
 {
     return strncmp(word, name, size) == 0 && (word[size] == '\0' || word[size] == '=');
 }
@@ -29,11 +29,11 @@ static bool is_option_replaced(const char *option, char *const *word, int count)
         if (strncmp(word[i], "--", 2) != 0)
             continue;
         const char *name = word[i] + 2;
-        if (is_same_option_name(option + 2, name, strlen(name)))
+        if (is_option_with_name(option + 2, name, strlen(name)))
             return true;
         for (size_t k = 0; k < ARRAY_LEN(replaced); k++)
             if (strcmp(name, replaced[k][0]) == 0 &&
-                is_same_option_name(option + 2, replaced[k][1], strlen(replaced[k][1])))
+                is_option_with_name(option + 2, replaced[k][1], strlen(replaced[k][1])))
                 return true;
     }
     return false;

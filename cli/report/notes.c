@@ -23,7 +23,8 @@
  * cluster's. */
 static void print_other_device_warning(struct text *out, const struct setup *setup)
 {
-    double costs = setup->cost.device_peak_flop_per_s, peak = setup->cluster.device.peak_flop_per_s;
+    double costs = setup->cost.device_peak_flop_per_s,
+           peak = setup->cluster.device.peak_bf16_flop_per_s;
     if (setup->cost.is_ideal ||
         (costs < peak * PEAK_RATIO_OF_OTHER_DEVICE && costs * PEAK_RATIO_OF_OTHER_DEVICE > peak))
         return;
@@ -52,14 +53,15 @@ static void print_even_ring_warning(struct text *out, const struct prediction *p
     }
     text_printf(
         out, "%sthe %u ranks of the ring are taken as even: the step is within %g %% of --exact's",
-        out->size > 0 ? "; " : "", p->sim.uniform_rank_count, 100 * EVEN_TIME_TOLERANCE);
+        out->size > 0 ? "; " : "", p->sim.uniform_rank_count, 100 * EVEN_TIME_ERROR_MAX);
 }
 
 /* Returns the fact of the device's file that gives attention's rate, forward or backward, at the smallest head dim
  * of at least `dim`; NULL: the file has none. */
-static const struct cost_fact *attention_rate_fact(const struct device_cost *cost,
-                                                   enum attention_impl impl,
-                                                   enum attention_direction pass, int64_t dim)
+static const struct cost_fact *find_attention_rate_cost_fact(const struct device_cost *cost,
+                                                             enum attention_impl impl,
+                                                             enum attention_direction pass,
+                                                             int64_t dim)
 {
     const struct cost_attention *attention = &cost->attention[impl][pass];
     char name[80];
@@ -90,8 +92,8 @@ static void print_wide_heads_warning(struct text *out, const struct setup *setup
     text_printf(out, "%sheads of %lld were in no measured step", out->size > 0 ? "; " : "",
                 (long long)setup->model.head_dim);
     for (int pass = 0; pass < ATTENTION_PASS_COUNT; pass++) {
-        const struct cost_fact *rate =
-            attention_rate_fact(cost, impl, (enum attention_direction)pass, setup->model.head_dim);
+        const struct cost_fact *rate = find_attention_rate_cost_fact(
+            cost, impl, (enum attention_direction)pass, setup->model.head_dim);
         if (rate == NULL || rate->high <= rate->low)
             continue;
         text_printf(out, ", and attention's rate %s is between ",
@@ -124,14 +126,14 @@ static void print_async_tp_warning(struct text *out, const struct prediction *p)
                            : "of attention, since a micro-batch has one sequence,");
 }
 
-void report_put_warning(struct text *out, const struct report *r)
+void report_put_warnings_in_one_line(struct text *out, const struct report *r)
 {
     const struct prediction *p = r->prediction;
     const struct intervals intervals = intervals_of_prediction(p);
     const struct interval *time = &intervals.intervals_by_quantity[RESIDUAL_TIME];
     double host = p->sim.step_s > 0 ? p->waterfall.cause_s[CAUSE_HOST] / p->sim.step_s : 0;
-    if (r->warning != NULL)
-        text_puts(out, r->warning);
+    if (r->filled_in_options_warning != NULL)
+        text_puts(out, r->filled_in_options_warning);
     if (r->packed_batch != NULL) {
         const size_t count = r->batch_times != NULL ? r->batch_times->batch_count : 1;
         struct text dropped = {0};
@@ -142,7 +144,7 @@ void report_put_warning(struct text *out, const struct report *r)
             text_printf(out, "%s%s", out->size > 0 ? "; " : "", dropped.data);
         text_release(&dropped);
     }
-    if (p->has_choices && p->choices.attention_masked)
+    if (p->has_choices && p->choices.core_gets_causal_mask_tensor)
         text_printf(out,
                     "%scompiled transformers give SDPA a mask, so that attention computes masked "
                     "pairs, too; flash_attention_2 (--attention fa2) would not",
@@ -184,7 +186,7 @@ static void put_total_tokens(struct text *out, double tokens)
     text_puts(out, unit == 1e12 ? "T" : unit == 1e9 ? "B" : "");
 }
 
-struct report_training report_training_of(const struct report *r)
+struct report_training_run report_make_training_run(const struct report *r)
 {
     const struct batch_times *batches = r->batch_times;
     double tokens = prediction_tokens(r->prediction), step_s = r->prediction->sim.step_s;
@@ -195,21 +197,21 @@ struct report_training report_training_of(const struct report *r)
             step_s += batches->step_s[i] / (double)batches->batch_count;
         }
     }
-    const double steps = ceil(r->total_tokens / tokens), seconds = steps * step_s;
-    return (struct report_training){
+    const double steps = ceil(r->training_run_tokens / tokens), seconds = steps * step_s;
+    return (struct report_training_run){
         .step_count = steps,
         .seconds = seconds,
         .gpu_hours = seconds / 3600 * prediction_gpus(r->prediction),
     };
 }
 
-void report_print_training(struct sheet *sheet, const struct report *r)
+void report_print_training_run(struct sheet *sheet, const struct report *r)
 {
-    if (!(r->total_tokens > 0))
+    if (!(r->training_run_tokens > 0))
         return;
-    const struct report_training training = report_training_of(r);
+    const struct report_training_run training = report_make_training_run(r);
     struct text line = {0};
-    put_total_tokens(&line, r->total_tokens);
+    put_total_tokens(&line, r->training_run_tokens);
     const struct intervals intervals = intervals_of_prediction(r->prediction);
     const struct interval *time = &intervals.intervals_by_quantity[RESIDUAL_TIME];
     text_printf(&line, " tokens in %.0f steps%s: %.2f days", training.step_count,

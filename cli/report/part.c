@@ -6,9 +6,9 @@
 
 #include <math.h>
 
-void report_put_scope(struct text *line, const struct report *r)
+void report_put_times_of_model_part(struct text *line, const struct report *r)
 {
-    const struct operator_times *t = r->scope_times;
+    const struct operator_times *t = r->times_of_model_part;
     struct text piece = {0};
     text_printf(&piece, "%s ", scope_names[r->prediction->choices.scope]);
     report_put_time(&piece, t->elapsed_s, t->elapsed_s);
@@ -43,9 +43,9 @@ void report_put_scope(struct text *line, const struct report *r)
         text_printf(&piece, "of which %.0f %% is hidden", 100 * fmin(fmax(hidden, 0), 1));
         report_put_piece_after_comma(line, &piece);
     }
-    if (t->exchange_s > 0) {
+    if (t->all_to_all_and_its_kernels_s > 0) {
         text_puts(&piece, "all-to-alls with their packing ");
-        report_put_time(&piece, t->exchange_s, t->elapsed_s);
+        report_put_time(&piece, t->all_to_all_and_its_kernels_s, t->elapsed_s);
         report_put_piece_after_comma(line, &piece);
     }
     text_release(&piece);

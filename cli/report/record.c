@@ -17,7 +17,7 @@
 static void put_predicted(struct json_out *json, const struct prediction *p)
 {
     struct prediction_result r;
-    prediction_read(&r, p);
+    prediction_fill_result(&r, p);
     json_begin_object(json, "predicted");
     json_put_bool(json, "fits", r.verdict.fits);
     json_put_number(json, "step_s", r.step_s);
@@ -44,7 +44,7 @@ static void put_measured(struct json_out *json, double step_s)
     json_end_object(json);
 }
 
-static void begin_record(struct json_out *json, const char *command)
+static void begin_record_json(struct json_out *json, const char *command)
 {
     char made[32] = "";
     time_t now = time(NULL);
@@ -61,10 +61,10 @@ static void begin_record(struct json_out *json, const char *command)
 static void put_record(struct text *out, const struct report *report)
 {
     struct json_out json = {.out = out, .on_one_line = true};
-    begin_record(&json, report->command);
+    begin_record_json(&json, report->command);
     put_predicted(&json, report->prediction);
     put_measured(&json, NAN);
-    report_json_run(&json, report->prediction);
+    report_json_run_features(&json, report->prediction);
     json_end_object(&json);
     text_putc(out, '\n');
 }
@@ -118,15 +118,15 @@ enum status record_append_prediction(const char *path, const struct report *repo
 }
 
 /* Appends the record of a stored prediction whose step was measured. */
-static enum status put_compared(struct text *out, struct json_node prediction, double measured_s,
-                                struct diag *diag)
+static enum status put_record_with_measured_step(struct text *out, struct json_node prediction,
+                                                 double measured_s, struct diag *diag)
 {
     struct json_out json = {.out = out, .on_one_line = true};
     struct json_node run, made_by;
     struct residual residual = {.log_ratio = {NAN, NAN}, .log_ratio_at_first_prediction = NAN};
     const char *command = "";
     double step_s;
-    if (json_find(prediction, "run").value == NULL)
+    if (json_find_member(prediction, "run").value == NULL)
         return json_error(prediction, diag,
                           "has no member 'run', which says what the run consists of: only the step "
                           "of a whole model with a framework's profile is recorded");
@@ -141,7 +141,7 @@ static enum status put_compared(struct text *out, struct json_node prediction, d
         status = json_get_string(made_by, "command", &command, diag);
     if (status != STATUS_OK)
         return status;
-    begin_record(&json, command);
+    begin_record_json(&json, command);
     json_begin_object(&json, "predicted");
     json_put_number(&json, "step_s", step_s);
     json_end_object(&json);
@@ -154,11 +154,11 @@ static enum status put_compared(struct text *out, struct json_node prediction, d
     return STATUS_OK;
 }
 
-enum status record_append_compared(const char *path, struct json_node prediction, double measured_s,
-                                   struct diag *diag)
+enum status record_append_with_measured_step(const char *path, struct json_node prediction,
+                                             double measured_s, struct diag *diag)
 {
     struct text line = {0};
-    enum status status = put_compared(&line, prediction, measured_s, diag);
+    enum status status = put_record_with_measured_step(&line, prediction, measured_s, diag);
     if (status == STATUS_OK)
         status = append_line(path, &line, diag);
     text_release(&line);

@@ -15,7 +15,7 @@ enum status record_append_prediction(const char *path, const struct report *repo
                                      struct diag *diag);
 
 /* Appends to the file the record of a prediction.json whose step took measured_s seconds. */
-enum status record_append_compared(const char *path, struct json_node prediction, double measured_s,
-                                   struct diag *diag);
+enum status record_append_with_measured_step(const char *path, struct json_node prediction,
+                                             double measured_s, struct diag *diag);
 
 #endif

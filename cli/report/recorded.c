@@ -10,7 +10,7 @@
 
 enum { LABEL_SIZE = 30, RANKS_SHOWN = 8 };
 
-static uint32_t count_events(const struct schedule_recorded *all)
+static uint32_t count_events(const struct schedule_recordings *all)
 {
     uint32_t events = 0;
     for (uint32_t i = 0; i < all->count; i++)
@@ -18,9 +18,9 @@ static uint32_t count_events(const struct schedule_recorded *all)
     return events;
 }
 
-void report_put_recorded(struct text *line, const struct prediction *p)
+void report_put_torch_version_and_rank(struct text *line, const struct prediction *p)
 {
-    const struct schedule_recorded *all = &p->recorded;
+    const struct schedule_recordings *all = &p->recorded;
     const struct step_recording *r = &all->recording[0];
     if (all->count > 1) {
         text_printf(line, "recorded with PyTorch %s: %u stages, ranks", r->torch_version,
@@ -42,7 +42,7 @@ void report_put_recorded(struct text *line, const struct prediction *p)
 
 /* Returns the longest end of a module's path that begins with a part of the path (parts are separated by dots) and
  * has at most `size` letters. If even the last part is longer, returns the last part. */
-static const char *module_name_end(const char *name, size_t size)
+static const char *longest_module_name_suffix(const char *name, size_t size)
 {
     while (strlen(name) > size && strchr(name, '.') != NULL)
         name = strchr(name, '.') + 1;
@@ -64,15 +64,15 @@ static const char *first_different_path_part(const char *name, const char *other
 static void put_module_label(struct text *label, const struct recorded_modules *m, uint32_t row)
 {
     enum { FEW = 4, DOTS = 2 };
-    const char *name = m->row[row].name, *end = module_name_end(name, LABEL_SIZE);
+    const char *name = m->row[row].name, *end = longest_module_name_suffix(name, LABEL_SIZE);
     for (uint32_t i = 0; i < m->count && label->size == 0; i++) {
         const char *part = first_different_path_part(name, m->row[i].name);
-        if (i == row || strcmp(module_name_end(m->row[i].name, LABEL_SIZE), end) != 0 ||
+        if (i == row || strcmp(longest_module_name_suffix(m->row[i].name, LABEL_SIZE), end) != 0 ||
             part >= end)
             continue;
         size_t size = strcspn(part, ".");
         size = size > LABEL_SIZE / 2 ? LABEL_SIZE / 2 : size;
-        end = module_name_end(name, LABEL_SIZE - DOTS - size);
+        end = longest_module_name_suffix(name, LABEL_SIZE - DOTS - size);
         if (strlen(end) + DOTS + size > LABEL_SIZE)
             size = strlen(end) + DOTS + FEW > LABEL_SIZE ? FEW : LABEL_SIZE - DOTS - strlen(end);
         text_printf(label, "%.*s..", (int)size, part);
@@ -103,7 +103,7 @@ void report_print_modules(struct sheet *sheet, const struct report *report)
 }
 
 /* True if a recording before number `before` has the note. */
-static bool earlier_recording_has_note(const struct schedule_recorded *all, uint32_t before,
+static bool earlier_recording_has_note(const struct schedule_recordings *all, uint32_t before,
                                        const char *note)
 {
     for (uint32_t i = 0; i < before; i++)
@@ -114,7 +114,8 @@ static bool earlier_recording_has_note(const struct schedule_recorded *all, uint
 }
 
 /* Appends what a recording guessed, and those of its notes that no earlier recording has. */
-static void put_assumptions(struct text *out, const struct schedule_recorded *all, uint32_t number)
+static void put_recording_guesses_and_notes(struct text *out, const struct schedule_recordings *all,
+                                            uint32_t number)
 {
     const struct step_recording *r = &all->recording[number];
     for (uint32_t i = 0; i < r->guess_count; i++)
@@ -131,7 +132,8 @@ static void put_assumptions(struct text *out, const struct schedule_recorded *al
 
 void report_print_recorded_mfu(struct sheet *sheet, const struct prediction *p)
 {
-    const double mfu = recorded_modules_mfu(p), peak = p->setup->cluster.device.peak_flop_per_s;
+    const double mfu = recorded_modules_mfu(p),
+                 peak = p->setup->cluster.device.peak_bf16_flop_per_s;
     struct recorded_modules m;
     struct text value = {0}, line = {0};
     recorded_modules_make(&m, p);
@@ -157,10 +159,10 @@ void report_put_recorded_warning(struct text *out, const struct prediction *p)
         "a GPU's",
         out->size > 0 ? "; " : "");
     recorded_modules_make(&m, p);
-    if (m.unknown_kernel_s >= REPORT_EXTRAPOLATED_SHARE * m.kernel_s && m.kernel_s > 0)
-        text_printf(out,
-                    "; of the kernels of %.0f %% of compute time only the bytes are known (%.60s)",
-                    100 * m.unknown_kernel_s / m.kernel_s, m.operator_of_longest_unknown);
+    if (m.kernels_of_unknown_flops_s >= REPORT_EXTRAPOLATED_SHARE * m.kernel_s && m.kernel_s > 0)
+        text_printf(
+            out, "; of the kernels of %.0f %% of compute time only the bytes are known (%.60s)",
+            100 * m.kernels_of_unknown_flops_s / m.kernel_s, m.operator_of_longest_unknown_kernel);
     if (p->measured.file != NULL && m.kernel_s > 0) {
         text_printf(out,
                     "; the times of %zu of %zu kernels, %.0f %% of their time, are those of %s",
@@ -173,7 +175,7 @@ void report_put_recorded_warning(struct text *out, const struct prediction *p)
     }
     recorded_modules_release(&m);
     for (uint32_t i = 0; i < p->recorded.count; i++)
-        put_assumptions(out, &p->recorded, i);
+        put_recording_guesses_and_notes(out, &p->recorded, i);
 }
 
 static void put_operators(struct json_out *w, const struct prediction *p)
@@ -181,9 +183,9 @@ static void put_operators(struct json_out *w, const struct prediction *p)
     struct recorded_operators operators;
     struct rows rows = {.json = w};
     recorded_operators_make(&operators, p);
-    rows_begin(&rows, "operators", NULL, &report_tables[REPORT_OPERATORS]);
+    rows_begin(&rows, "operators", NULL, &report_tables[REPORT_TABLE_OPERATORS]);
     for (size_t i = 0; i < operators.count; i++) {
-        const struct recorded_operator *row = &operators.row[i];
+        const struct recorded_kernels_of_operator *row = &operators.row[i];
         rows_put_number(&rows, row->rank);
         rows_put_name(&rows, row->key.op);
         rows_put_name(&rows, row->key.inputs);
@@ -197,7 +199,7 @@ static void put_operators(struct json_out *w, const struct prediction *p)
 
 void report_json_recording(struct json_out *w, const struct prediction *p)
 {
-    const struct schedule_recorded *all = &p->recorded;
+    const struct schedule_recordings *all = &p->recorded;
     const struct step_recording *r = &all->recording[0];
     struct recorded_modules m;
     uint64_t peak = 0;
@@ -219,7 +221,7 @@ void report_json_recording(struct json_out *w, const struct prediction *p)
     json_put_count(w, "tokens", (uint64_t)r->token_count);
     json_put_count(w, "peak_bytes", peak);
     json_put_number(w, "kernels_s", m.kernel_s);
-    json_put_number(w, "unknown_kernels_s", m.unknown_kernel_s);
+    json_put_number(w, "unknown_kernels_s", m.kernels_of_unknown_flops_s);
     json_put_number(w, "collectives_s", m.collectives_s);
     json_put_number(w, "mfu", recorded_modules_mfu(p));
     json_put_number(w, "counted_flops", m.model_flops);
@@ -228,7 +230,7 @@ void report_json_recording(struct json_out *w, const struct prediction *p)
     json_put_count(w, "measured_kernels", p->measured.measured_kernels);
     put_operators(w, p);
     struct rows rows = {.json = w};
-    rows_begin(&rows, "modules", NULL, &report_tables[REPORT_MODULES]);
+    rows_begin(&rows, "modules", NULL, &report_tables[REPORT_TABLE_MODULES]);
     for (uint32_t i = 0; i < m.count; i++) {
         rows_put_name(&rows, m.row[i].name);
         rows_put_number(&rows, m.row[i].forward_s);

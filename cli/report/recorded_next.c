@@ -15,7 +15,7 @@ enum { SHOWN = 3 };
 
 /* Changes of a program, each with the causes whose time it could save. It saves at most all of that time. */
 static const struct {
-    unsigned causes;
+    unsigned cause_bits;
     bool is_for_uncompiled_only; /* only where no region of the program was compiled */
     const char *what, *change;
 } rows[] = {
@@ -34,7 +34,7 @@ static const struct {
      "fewer ranks that share experts or heads, or computing another micro-batch meanwhile"},
     {BIT(CAUSE_RING), false, "messages of a ring are not hidden",
      "more tokens for each rank, or heads in place of tokens divided over ranks"},
-    {BIT(CAUSE_PIPELINE_FILL) | BIT(CAUSE_PIPELINE_DRAIN) | BIT(CAUSE_PIPELINE), false,
+    {BIT(CAUSE_PIPELINE_FILL) | BIT(CAUSE_PIPELINE_DRAIN) | BIT(CAUSE_PIPELINE_IMBALANCE), false,
      "stages wait for each other",
      "more micro-batches, an interleaved or zero-bubble schedule, or layers moved away from the "
      "slowest stage"},
@@ -84,7 +84,7 @@ static void print_time_savings(struct sheet *sheet, const struct prediction *p)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         double seconds = 0;
         for (int cause = 0; cause < CAUSE_COUNT; cause++)
-            if (rows[i].causes & BIT(cause))
+            if (rows[i].cause_bits & BIT(cause))
                 seconds += w->cause_s[cause];
         if (seconds >= SHARE_SHOWN * w->step_s && !(rows[i].is_for_uncompiled_only && compiled))
             saving[count++] = (struct possible_saving){seconds, i};

@@ -7,10 +7,10 @@ struct report_time_format report_time_format_for(double whole_s)
     static const struct report_time_format units[] = {
         {1, 3, "s"}, {1e-3, 3, "ms"}, {1e-6, 3, "us"}};
     size_t i = 0;
-    while (i + 1 < ARRAY_LEN(units) && whole_s < units[i].unit_s)
+    while (i + 1 < ARRAY_LEN(units) && whole_s < units[i].seconds_per_unit)
         i++;
     struct report_time_format time = units[i];
-    double limit = 100 * time.unit_s;
+    double limit = 100 * time.seconds_per_unit;
     while (whole_s >= limit && time.decimals > 0) {
         limit *= 10;
         time.decimals--;
@@ -21,7 +21,7 @@ struct report_time_format report_time_format_for(double whole_s)
 void report_round_parts(const double *part_s, size_t count, double whole_s,
                         struct report_time_format time, long long *rounded)
 {
-    double step = time.unit_s / pow(10, time.decimals);
+    double step = time.seconds_per_unit / pow(10, time.decimals);
     long long whole = llround(whole_s / step), sum = 0;
     for (size_t i = 0; i < count; i++) {
         rounded[i] = (long long)floor(part_s[i] / step);
@@ -39,7 +39,7 @@ void report_round_parts(const double *part_s, size_t count, double whole_s,
 void report_put_time(struct text *out, double seconds, double whole_s)
 {
     struct report_time_format time = report_time_format_for(whole_s);
-    text_printf(out, "%.*f %s", time.decimals, seconds / time.unit_s, time.name);
+    text_printf(out, "%.*f %s", time.decimals, seconds / time.seconds_per_unit, time.name);
 }
 
 void report_put_piece_after_comma(struct text *line, struct text *piece)

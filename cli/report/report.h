@@ -26,13 +26,13 @@
 
 /* Rows of `predict --json` that the screen has as lines, bars or sentences. */
 enum {
-    REPORT_MACHINE,
-    REPORT_LINKS,
-    REPORT_NEVER_MEASURED,
-    REPORT_MODULES,
-    REPORT_OPERATORS,
+    REPORT_TABLE_MACHINE,
+    REPORT_TABLE_LINKS,
+    REPORT_TABLE_NEVER_MEASURED,
+    REPORT_TABLE_MODULES,
+    REPORT_TABLE_OPERATORS,
     REPORT_TABLE_ASSUMPTIONS,
-    REPORT_PRODUCTS,
+    REPORT_TABLE_PRODUCTS,
     REPORT_TABLE_COUNT
 };
 extern const struct row_table report_tables[REPORT_TABLE_COUNT];
@@ -48,13 +48,13 @@ struct report_stage_columns {
     struct column column[1 + CAUSE_COUNT];
 };
 /* Fills the columns and returns their table, which is valid as long as *columns. */
-struct row_table report_stage_table(struct report_stage_columns *columns);
+struct row_table report_make_stage_row_table(struct report_stage_columns *columns);
 
 struct report {
     /* ---- the contents of the report ---- */
     const struct prediction *prediction; /* must have been simulated */
     /* times of a part of the model; NULL: the report is about a whole step */
-    const struct operator_times *scope_times;
+    const struct operator_times *times_of_model_part;
     /* the best other configuration; NULL: none was tried */
     const struct alternative *best_alternative;
 
@@ -68,15 +68,16 @@ struct report {
     const struct routing_draws *routing_draws; /* NULL, or not is_uneven: routing is even */
 
     /* ---- a whole training run ---- */
-    double total_tokens;       /* 0: not given */
-    double price_per_gpu_hour; /* 0: not given */
+    double training_run_tokens; /* 0: not given */
+    double price_per_gpu_hour;  /* 0: not given */
 
     /* ---- texts ---- */
     const char *profile;                 /* the profile's name in the request: "published" */
     const char *model, *cluster, *costs; /* names that the options gave; NULL: none */
-    const char *warning;                 /* a line about options that were filled in; NULL: none */
-    const char *command;                 /* the command that made the report; NULL: none */
-    const char *plan_command;            /* a command that searches all layouts; NULL: none */
+    /* a line about options that were filled in; NULL: none */
+    const char *filled_in_options_warning;
+    const char *command;      /* the command that made the report; NULL: none */
+    const char *plan_command; /* a command that searches all layouts; NULL: none */
 
     /* ---- the form in which the report is printed ---- */
     enum mfu_convention mfu; /* how the MFU on the screen counts flops */
@@ -115,9 +116,9 @@ void report_print_modules(struct sheet *sheet, const struct report *report);
 /* Prints what uneven routing costs; nothing if routing is even. */
 void report_print_routing(struct sheet *sheet, const struct report *report);
 
-/* Prints how long a whole training of report->total_tokens takes and, if report->price_per_gpu_hour
- * is not 0, what it costs; nothing if total_tokens is 0. */
-void report_print_training(struct sheet *sheet, const struct report *report);
+/* Prints how long a whole training of report->training_run_tokens takes and, if report->price_per_gpu_hour
+ * is not 0, what it costs; nothing if training_run_tokens is 0. */
+void report_print_training_run(struct sheet *sheet, const struct report *report);
 
 /* Prints what --all adds to the screen. */
 void report_print_details(struct sheet *sheet, const struct report *report);
@@ -132,8 +133,8 @@ void report_print_recorded_next(struct sheet *sheet, const struct report *report
 /* Appends the whole report as one JSON object. */
 void report_print_json(struct text *out, const struct report *report);
 
-/* Fills a row of the table REPORT_PRODUCTS: the seconds of products in 8 or 4 bits, of the same products in the dtype
- * of the step, and of the casts. */
+/* Fills a row of the table REPORT_TABLE_PRODUCTS: the seconds of products in 8 or 4 bits, of the same products in the
+ * dtype of the step, and of the casts. */
 void report_fill_products(struct rows *rows, const struct prediction_products *products);
 
 /* Writes into the open object the members "division", how attention is divided over ranks, "packed", the packed
@@ -146,7 +147,7 @@ void report_json_routing(struct json_out *json, const struct report *report);
 void report_json_recording(struct json_out *json, const struct prediction *prediction);
 
 /* Writes the object "run", the features by which a measured run is compared with others, if the prediction has them. */
-void report_json_run(struct json_out *json, const struct prediction *prediction);
+void report_json_run_features(struct json_out *json, const struct prediction *prediction);
 
 /* Writes the members `step_low_s` and `step_high_s` into the open object, if there is an interval. */
 void report_json_step_interval(struct json_out *json, const struct intervals *intervals,
@@ -162,23 +163,23 @@ void report_json_verdict(struct json_out *json, const struct verdict *verdict);
  * the time of all kernels of a recorded step. */
 #define REPORT_EXTRAPOLATED_SHARE 0.005
 
-/* The number of steps of a training on total_tokens tokens, and how long they take. If several packed steps were
+/* The number of steps of a training on training_run_tokens tokens, and how long they take. If several packed steps were
  * predicted, both follow from the means of their tokens and of their seconds. */
-struct report_training {
+struct report_training_run {
     double step_count, seconds, gpu_hours;
 };
-struct report_training report_training_of(const struct report *report);
+struct report_training_run report_make_training_run(const struct report *report);
 
 /* Appends to an empty text a warning of how the numbers could be misread; nothing if there is no such warning. */
-void report_put_warning(struct text *out, const struct report *report);
+void report_put_warnings_in_one_line(struct text *out, const struct report *report);
 /* Appends what a step computes and on which GPUs: "llama3-8b, 1 sequence of 128K tokens a step, 8
  * GPUs of dgx-h100". The model is left out if a schedule file does not give it; a recorded step has
- * report_put_recorded() in place of the sequences. */
+ * report_put_torch_version_and_rank() in place of the sequences. */
 void report_put_workload(struct text *line, const struct report *report);
 /* Appends where a recorded step comes from: "recorded with PyTorch 2.15.0: rank 0 of 64, 5599
  * events" or, for several stages, "recorded with PyTorch 2.15.0: 2 stages, ranks 0, 8 of 16, 9000
  * events". */
-void report_put_recorded(struct text *line, const struct prediction *prediction);
+void report_put_torch_version_and_rank(struct text *line, const struct prediction *prediction);
 /* Appends how sure the prediction of a recorded step is: which recorded steps were compared with a GPU, how many
  * kernels have no known flops or have measured times, and what the recording guessed. */
 void report_put_recorded_warning(struct text *out, const struct prediction *prediction);
@@ -188,7 +189,7 @@ void report_put_strategy(struct text *line, const struct prediction *prediction)
 /* Appends the choices that are known to an empty line: "ulysses hp=8 dp=1, weights zero3, ...". */
 void report_put_choices(struct text *line, const struct report *report);
 /* Appends the times of a part of the model to an empty line. */
-void report_put_scope(struct text *line, const struct report *report);
+void report_put_times_of_model_part(struct text *line, const struct report *report);
 /* Appends a piece to a line, after ", " unless the line is empty, and empties the piece. */
 void report_put_piece_after_comma(struct text *line, struct text *piece);
 
@@ -201,7 +202,7 @@ void report_put_command_with_options(struct text *out, const char *command, cons
 /* The format of a group of times: the unit that suits their sum, and the number of decimals with which the sum has four
  * or five digits: 1.234 s, 12.345 s, 123.45 s. */
 struct report_time_format {
-    double unit_s;
+    double seconds_per_unit;
     int decimals;
     const char *name;
 };

@@ -56,11 +56,12 @@ static const struct column products[] = {
 /* clang-format on */
 
 const struct row_table report_tables[REPORT_TABLE_COUNT] = {
-    [REPORT_MACHINE] = {"predict_machine", machine, ARRAY_LEN(machine)},
-    [REPORT_LINKS] = {"predict_link", links, ARRAY_LEN(links)},
-    [REPORT_NEVER_MEASURED] = {"predict_never_measured", never_measured, ARRAY_LEN(never_measured)},
-    [REPORT_MODULES] = {"predict_module", modules, ARRAY_LEN(modules)},
-    [REPORT_OPERATORS] = {"predict_operator", operators, ARRAY_LEN(operators)},
+    [REPORT_TABLE_MACHINE] = {"predict_machine", machine, ARRAY_LEN(machine)},
+    [REPORT_TABLE_LINKS] = {"predict_link", links, ARRAY_LEN(links)},
+    [REPORT_TABLE_NEVER_MEASURED] = {"predict_never_measured", never_measured,
+                                     ARRAY_LEN(never_measured)},
+    [REPORT_TABLE_MODULES] = {"predict_module", modules, ARRAY_LEN(modules)},
+    [REPORT_TABLE_OPERATORS] = {"predict_operator", operators, ARRAY_LEN(operators)},
     [REPORT_TABLE_ASSUMPTIONS] = {"predict_guess", guesses, ARRAY_LEN(guesses)},
-    [REPORT_PRODUCTS] = {"narrow_products", products, ARRAY_LEN(products)},
+    [REPORT_TABLE_PRODUCTS] = {"narrow_products", products, ARRAY_LEN(products)},
 };

@@ -37,7 +37,7 @@ static void put_needed_memory(struct text *out, const struct verdict *v,
 static void print_verdict(struct sheet *sheet, const struct report *r)
 {
     const struct verdict *v = &r->prediction->verdict;
-    const bool at_most = r->prediction->setup->at_most_reason_mask != 0;
+    const bool at_most = r->prediction->setup->mask_of_reasons_run_does_less != 0;
     const bool unknown = at_most && !v->fits;
     const enum verdict_word word = verdict_word(v->fits_probability);
     struct text rest = {0}, odds = {0};
@@ -108,13 +108,13 @@ static void print_key_numbers(struct sheet *sheet, const struct report *r)
     const struct prediction *p = r->prediction;
     const struct intervals intervals = intervals_of_prediction(p);
     const struct interval *interval = &intervals.intervals_by_quantity[RESIDUAL_TIME];
-    const struct interval rate = interval_inverse(interval);
+    const struct interval rate = interval_of_reciprocal(interval);
     double fraction[MFU_CONVENTION_COUNT] = {0};
     struct text value = {0}, line = {0}, excess = {0};
     report_put_time(&value, p->sim.step_s, p->sim.step_s);
     text_puts(&line, "");
     intervals_put_in_brackets(&line, " (90 %: ", interval, p->sim.step_s,
-                              report_time_format_for(p->sim.step_s).unit_s);
+                              report_time_format_for(p->sim.step_s).seconds_per_unit);
     sheet_labelled_value(sheet, "step", value.data, line.data);
     value.size = line.size = 0;
     if (prediction_is_recorded(p)) { /* how many ranks read the same tokens is not known */
@@ -148,7 +148,7 @@ static void print_key_numbers(struct sheet *sheet, const struct report *r)
         text_printf(&line, ", convention %s%s", mfu_names[r->mfu],
                     p->products.narrow_s > 0 ? ", of the bf16 peak" : "");
         fraction[r->mfu] = percent / 100;
-        mfu_explain_excess(&excess, fraction);
+        mfu_explain_fractions_above_one(&excess, fraction);
         if (excess.size > 0)
             text_printf(&line, "; %s", excess.data);
         sheet_labelled_value(sheet, "MFU", value.data, line.data);
@@ -170,8 +170,9 @@ static void print_causes(struct sheet *sheet, const struct report *r)
     struct text heading = {0};
     report_round_parts(w->cause_s, CAUSE_COUNT, w->step_s, time, rounded);
     for (int i = 0; i < CAUSE_COUNT; i++)
-        bar[i] = (struct screen_bar){cause_label((enum cause)i),
-                                     (double)rounded[i] * time.unit_s / pow(10, time.decimals)};
+        bar[i] = (struct screen_bar){cause_label((enum cause)i), (double)rounded[i] *
+                                                                     time.seconds_per_unit /
+                                                                     pow(10, time.decimals)};
     text_printf(&heading, "Where the step goes (%s)",
                 p->sim.uniform_rank_count > 0 ? "every rank: they are taken as even" : "rank 0");
     sheet_section(sheet, SHEET_SECTION_CAUSES, heading.data);
@@ -241,7 +242,8 @@ static void print_interval_of_quantity(struct sheet *sheet, const struct interva
     if (!intervals_are_known(intervals, of))
         return;
     text_puts(&text, of == RESIDUAL_TIME ? "A measured step takes " : "A GPU needs ");
-    intervals_put(&text, interval, value, of == RESIDUAL_TIME ? time.unit_s : 0x1p30);
+    intervals_put_low_to_high(&text, interval, value,
+                              of == RESIDUAL_TIME ? time.seconds_per_unit : 0x1p30);
     text_printf(&text, " %s in 9 of 10 cases; ", of == RESIDUAL_TIME ? time.name : "GiB");
     intervals_put_evidence(&text, intervals, of);
     text_putc(&text, '.');
@@ -266,20 +268,20 @@ static void print_confidence(struct sheet *sheet, const struct report *r)
     bool known = intervals_are_known(&intervals, RESIDUAL_TIME) ||
                  intervals_are_known(&intervals, RESIDUAL_MEMORY);
     struct text beware = {0};
-    report_put_warning(&beware, r);
-    if (r->scope_times != NULL && beware.size == 0)
+    report_put_warnings_in_one_line(&beware, r);
+    if (r->times_of_model_part != NULL && beware.size == 0)
         return;
     sheet_section(sheet, SHEET_SECTION_CONFIDENCE, "How sure this is");
-    if (p->setup->at_most_reason_mask != 0) {
+    if (p->setup->mask_of_reasons_run_does_less != 0) {
         struct text text = {0};
         text_puts(&text, "What is predicted takes at most this time and memory: ");
-        at_most_put(&text, p->setup->at_most_reason_mask);
+        at_most_put_reasons(&text, p->setup->mask_of_reasons_run_does_less);
         text_puts(&text, ". The intervals are those of all that is predicted.");
         sheet_warning(sheet, text.data);
         text_release(&text);
     }
     report_print_intervals(sheet, &intervals, p->sim.step_s, &p->verdict);
-    if (!known && r->scope_times == NULL)
+    if (!known && r->times_of_model_part == NULL)
         sheet_text(sheet, "There is no interval: no measured run is on ideal hardware or "
                           "without overheads.");
     if (beware.size > 0) {
@@ -293,7 +295,7 @@ static void print_confidence(struct sheet *sheet, const struct report *r)
 
 static void print_sheet(struct sheet *sheet, const struct report *report)
 {
-    bool whole = report->scope_times == NULL;
+    bool whole = report->times_of_model_part == NULL;
     assert(report->prediction->is_simulated);
     sheet_begin(sheet);
     if (whole)
@@ -303,11 +305,11 @@ static void print_sheet(struct sheet *sheet, const struct report *report)
         print_key_numbers(sheet, report);
     } else {
         struct text line = {0};
-        report_put_scope(&line, report);
+        report_put_times_of_model_part(&line, report);
         sheet_line(sheet, "part", line.data);
         text_release(&line);
     }
-    report_print_training(sheet, report);
+    report_print_training_run(sheet, report);
     if (whole || report->prediction->choices.scope >= SCOPE_LAYERS)
         print_causes(sheet, report);
     if (prediction_is_recorded(report->prediction))
@@ -325,8 +327,9 @@ static void print_sheet(struct sheet *sheet, const struct report *report)
 void report_print(const struct screen *screen, const struct report *report)
 {
     print_sheet(&(struct sheet){.screen = screen}, report);
-    if (report->scope_times == NULL && !report->shows_all)
-        screen_put_text(screen, "Add --all for every figure, --json for programs, or -o DIR and "
+    if (report->times_of_model_part == NULL && !report->shows_all)
+        screen_put_wrapped_text(screen,
+                                "Add --all for every figure, --json for programs, or -o DIR and "
                                 "`longhaul report DIR` for a page.");
 }
 

@@ -51,10 +51,10 @@ static void put_csv(struct text *out, const struct reproduction *r, size_t entry
         rows_put_name(&rows,
                       !point->is_done ? "not run" : measurement_outcome_name(point->outcome));
         rows_put_name(&rows, point->reason != NULL ? point->reason : "");
-        rows_put_name(&rows, point->combined_grid != NULL ? "the other series, one after the other"
-                             : point->row != SIZE_MAX
-                                 ? r->rows.rows[point->row].cells[EXTERNAL_ARGS]
-                                 : r->job[point->job].args);
+        rows_put_name(
+            &rows, point->grid_of_combined_series != NULL ? "the other series, one after the other"
+                   : point->row != SIZE_MAX ? r->rows.rows[point->row].cells[EXTERNAL_ARGS]
+                                            : r->job[point->job].args);
     }
     rows_end(&rows);
 }
@@ -65,7 +65,7 @@ static enum status add_file(struct file_set *files, const char *name, const char
                             const struct text *text, struct diag *diag)
 {
     struct text path = {0};
-    reproduce_put_name(&path, name);
+    reproduce_put_name_as_file_name(&path, name);
     text_puts(&path, ending);
     enum status status = file_set_add(files, path.data, text->data, text->size, diag);
     text_release(&path);
@@ -73,8 +73,9 @@ static enum status add_file(struct file_set *files, const char *name, const char
 }
 
 /* Adds the picture of a figure in its light and in its dark version. */
-static enum status add_pictures(struct file_set *files, const struct figure *figure,
-                                const char *name, const char *ending, struct diag *diag)
+static enum status add_light_and_dark_picture(struct file_set *files, const struct figure *figure,
+                                              const char *name, const char *ending,
+                                              struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (int dark = 0; status == STATUS_OK && dark < 2; dark++) {
@@ -99,9 +100,10 @@ static enum status add_timelines(struct file_set *files, const struct reproducti
         struct figure figure = {0};
         char ending[32];
         snprintf(ending, sizeof ending, "-timeline-%zu", r->job[i].index_among_jobs_of_kind + 1);
-        status = picture_of_timeline(&figure, r, i, folder, diag);
+        status = picture_make_timeline_figure(&figure, r, i, folder, diag);
         if (status == STATUS_OK)
-            status = add_pictures(files, &figure, r->catalogue.entry[entry].name[0], ending, diag);
+            status = add_light_and_dark_picture(files, &figure, r->catalogue.entry[entry].name[0],
+                                                ending, diag);
         figure_release(&figure);
     }
     return status;
@@ -123,8 +125,8 @@ enum status output_write_entry(const struct reproduction *r, size_t e, const cha
         status = add_file(&files, entry->name[0], ".txt", &words, diag);
     if (status == STATUS_OK && picture_has_points(r, e)) {
         struct figure figure = {0};
-        picture_of_points(&figure, r, e);
-        status = add_pictures(&files, &figure, entry->name[0], "", diag);
+        picture_make_points_figure(&figure, r, e);
+        status = add_light_and_dark_picture(&files, &figure, entry->name[0], "", diag);
         figure_release(&figure);
     }
     if (status == STATUS_OK)
@@ -148,7 +150,8 @@ static const struct column states[] = {
 };
 static const struct row_table table_of_states = {"reproduce_state", states, ARRAY_LEN(states)};
 
-static void put_states(struct rows *rows, const struct reproduction *r, const bool *wanted)
+static void put_entry_state_rows(struct rows *rows, const struct reproduction *r,
+                                 const bool *wanted)
 {
     rows_begin(rows, NULL, NULL, &table_of_states);
     for (size_t e = 0; e < r->catalogue.entry_count; e++) {
@@ -191,13 +194,13 @@ static enum status put_entry(struct page *page, const struct reproduction *r, si
     put_lines_as_paragraphs(page, &words);
     if (picture_has_points(r, e)) {
         struct figure figure = {0};
-        picture_of_points(&figure, r, e);
+        picture_make_points_figure(&figure, r, e);
         status = page_draw(page, &figure, STATUS_OK, entry->subject, diag);
     }
     for (size_t i = 0; status == STATUS_OK && i < r->job_count; i++)
         if (r->job[i].kind == JOB_TRACE && r->job[i].entry == e) {
             struct figure figure = {0};
-            status = picture_of_timeline(&figure, r, i, folder, diag);
+            status = picture_make_timeline_figure(&figure, r, i, folder, diag);
             status = page_draw(page, &figure, status,
                                entry->timeline[r->job[i].index_among_jobs_of_kind].title, diag);
         }
@@ -238,7 +241,7 @@ enum status output_write_page(const struct reproduction *r, const bool *wanted, 
                "FPDT, SPPO, LoongTrain and torchtitan's context parallelism: published values and "
                "predictions");
     put_page_verdict(&page, r, wanted);
-    put_states(&(struct rows){.csv = &csv, .page = &page}, r, wanted);
+    put_entry_state_rows(&(struct rows){.csv = &csv, .page = &page}, r, wanted);
     for (size_t e = 0; status == STATUS_OK && e < r->catalogue.entry_count; e++)
         if (wanted[e])
             status = put_entry(&page, r, e, folder, diag);

@@ -248,8 +248,8 @@ static void figure_layout_release(struct figure_layout *l)
 
 /* Tells the script whether the figure has published points, and points that do not fit in memory. Makes room for the
  * key, which has a line for each of these kinds and for each series. */
-static void set_point_kinds(struct figure *figure, const struct reproduction *r, size_t e,
-                            size_t series)
+static void tell_script_which_point_kinds_exist(struct figure *figure, const struct reproduction *r,
+                                                size_t e, size_t series)
 {
     bool published = false, unfit = false;
     for (size_t i = 0; i < r->point_count; i++) {
@@ -267,7 +267,7 @@ static void set_point_kinds(struct figure *figure, const struct reproduction *r,
     figure_set_number(figure, "has_unfit", unfit);
 }
 
-void picture_of_points(struct figure *figure, const struct reproduction *r, size_t e)
+void picture_make_points_figure(struct figure *figure, const struct reproduction *r, size_t e)
 {
     const struct catalogue_entry *entry = &r->catalogue.entry[e];
     struct figure_layout l;
@@ -289,24 +289,24 @@ void picture_of_points(struct figure *figure, const struct reproduction *r, size
     figure_set_text(figure, "y_name", entry->y_label != NULL ? entry->y_label : "");
     figure_set_number(figure, "y_scale", entry->y_scale);
     figure_set_number(figure, "y_log", entry->is_y_log);
-    set_point_kinds(figure, r, e, l.series.count > 0 ? l.series.count : 1);
+    tell_script_which_point_kinds_exist(figure, r, e, l.series.count > 0 ? l.series.count : 1);
     text_release(&title);
     figure_layout_release(&l);
 }
 
-enum status picture_of_timeline(struct figure *figure, const struct reproduction *r, size_t job,
-                                const char *folder, struct diag *diag)
+enum status picture_make_timeline_figure(struct figure *figure, const struct reproduction *r,
+                                         size_t job, const char *folder, struct diag *diag)
 {
     const struct catalogue_timeline *timeline =
         &r->catalogue.entry[r->job[job].entry].timeline[r->job[job].index_among_jobs_of_kind];
     struct text path = {0};
     struct trace trace = {0};
     const struct figure_options wanted = {.title = timeline->title,
-                                          .op_window = timeline->op_window};
+                                          .op_window_text = timeline->op_window_text};
     reproduce_put_trace_folder(&path, r, job, folder);
     enum status status = stored_load_trace(&trace, path.data, timeline->shows_memory, diag);
     /* a window of ops needs the table of ops, too */
-    if (status == STATUS_OK && timeline->shows_memory && timeline->op_window != NULL)
+    if (status == STATUS_OK && timeline->shows_memory && timeline->op_window_text != NULL)
         status = stored_load_trace(&trace, path.data, false, diag);
     if (status == STATUS_OK)
         status = timeline->shows_memory ? figure_memory(figure, &trace, &wanted, diag)

@@ -10,11 +10,11 @@
 bool picture_has_points(const struct reproduction *r, size_t entry);
 
 /* Fills an all-zero *figure with the entry's points. */
-void picture_of_points(struct figure *figure, const struct reproduction *r, size_t entry);
+void picture_make_points_figure(struct figure *figure, const struct reproduction *r, size_t entry);
 
 /* Fills an all-zero *figure with a timeline. It is drawn from the trace that the timeline's job wrote below
  * `folder`. */
-enum status picture_of_timeline(struct figure *figure, const struct reproduction *r, size_t job,
-                                const char *folder, struct diag *diag);
+enum status picture_make_timeline_figure(struct figure *figure, const struct reproduction *r,
+                                         size_t job, const char *folder, struct diag *diag);
 
 #endif

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void reproduce_put_name(struct text *out, const char *name)
+void reproduce_put_name_as_file_name(struct text *out, const char *name)
 {
     for (const char *c = name; *c != '\0'; c++)
         text_putc(out, *c == ':' || *c == '/' ? '-' : *c);
@@ -22,7 +22,7 @@ void reproduce_put_trace_folder(struct text *out, const struct reproduction *r, 
                                 const char *folder)
 {
     text_printf(out, "%s/", folder);
-    reproduce_put_name(out, r->catalogue.entry[r->job[job].entry].name[0]);
+    reproduce_put_name_as_file_name(out, r->catalogue.entry[r->job[job].entry].name[0]);
     text_printf(out, "-trace-%zu", r->job[job].index_among_jobs_of_kind + 1);
 }
 
@@ -45,7 +45,7 @@ static enum status write_trace(const struct prediction *p, const char *args, con
     struct report report = {.prediction = p, .profile = "published", .command = command.data};
     if (p->choices.scope != SCOPE_STEP) {
         part = operator_times_of(p);
-        report.scope_times = &part;
+        report.times_of_model_part = &part;
     }
     enum status status =
         traces_write(&report, folder, (struct traces_requested_files){0}, &note, diag);
@@ -146,14 +146,14 @@ static enum status run_jobs(struct reproduction_run *run, const size_t *job, siz
     enum status status = STATUS_OK;
     size_t next = 0, done = 0;
     progress_begin(&progress, before + count, before);
-    while (status == STATUS_OK && interrupt_signal() == 0 && done < count) {
+    while (status == STATUS_OK && interrupt_caught_signal() == 0 && done < count) {
         struct pool_event event;
         while (status == STATUS_OK && next < count &&
                run->pool.busy_workers < run->pool.worker_count)
             status = pool_submit_job(&run->pool, job[next++], diag);
         if (status == STATUS_OK)
             status = pool_wait(&run->pool, 1000, &event, diag);
-        if (status == STATUS_OK && interrupt_signal() == 0) {
+        if (status == STATUS_OK && interrupt_caught_signal() == 0) {
             done += event.kind != POOL_NO_EVENT;
             status = handle_pool_event(run, &event, diag);
         }
@@ -163,8 +163,8 @@ static enum status run_jobs(struct reproduction_run *run, const size_t *job, siz
     return status;
 }
 
-enum status reproduce_run(struct reproduction *r, struct answers *answers, const char *folder,
-                          size_t jobs, struct diag *diag)
+enum status reproduce_run_pending_jobs(struct reproduction *r, struct answers *answers,
+                                       const char *folder, size_t jobs, struct diag *diag)
 {
     struct reproduction_run run = {.r = r, .answers = answers, .folder = folder};
     struct interrupt interrupt;
@@ -185,11 +185,11 @@ enum status reproduce_run(struct reproduction *r, struct answers *answers, const
         status = run_jobs(&run, job, count, before, diag);
     pool_release(&run.pool);
     interrupt_release(&interrupt);
-    if (status == STATUS_OK && interrupt_signal() != 0)
+    if (status == STATUS_OK && interrupt_caught_signal() != 0)
         status = diag_error(diag, (struct loc){.name = "reproduce"}, STATUS_SYSTEM,
                             "ended by %s: what was predicted is kept in %s, and the same command "
                             "continues",
-                            interrupt_signal_name(), folder);
+                            interrupt_describe_signal(), folder);
     free(job);
     return status;
 }

@@ -44,27 +44,27 @@ static const struct option rows[] = {
 };
 const struct option_set setup_documents_options = {"documents", rows, ARRAY_LEN(rows)};
 
-void packed_documents_release(struct packed_documents *packed)
+void batches_of_packed_documents_release(struct batches_of_packed_documents *packed)
 {
     for (size_t i = 0; i < packed->count; i++)
         packed_batch_release(&packed->batch[i]);
     free(packed->batch);
     arena_release(&packed->arena);
-    *packed = (struct packed_documents){0};
+    *packed = (struct batches_of_packed_documents){0};
 }
 
 static enum status refuse_without_documents(const struct options *options, struct diag *diag)
 {
     for (size_t i = 1; i < ARRAY_LEN(rows); i++)
-        if (options_given(options, rows[i].name))
-            return diag_error(diag, (struct loc){.name = options_make_label(rows[i].name).text},
-                              STATUS_BAD_INPUT,
-                              "needs --documents, which gives the lengths of the documents");
+        if (is_option_given(options, rows[i].name))
+            return diag_error(
+                diag, (struct loc){.name = options_name_with_dashes(rows[i].name).text},
+                STATUS_BAD_INPUT, "needs --documents, which gives the lengths of the documents");
     return STATUS_OK;
 }
 
-static enum status open_lengths(struct lengths *lengths, const struct options *options,
-                                struct diag *diag)
+static enum status open_document_lengths(struct lengths *lengths, const struct options *options,
+                                         struct diag *diag)
 {
     if (options_index_of_choice(options, "balance") == BALANCE_DYNAMIC_CP)
         return diag_error(
@@ -74,15 +74,15 @@ static enum status open_lengths(struct lengths *lengths, const struct options *o
             "sequences of a step have the same --cp. Choose ranks, or let `longhaul plan "
             "--documents` find the one --cp that is fastest");
     return lengths_open(lengths, options_text(options, "documents"),
-                        (uint64_t)options_count(options, "seed"), diag);
+                        (uint64_t)options_whole_number(options, "seed"), diag);
 }
 
 enum status documents_check_options(const struct options *options, struct diag *diag)
 {
     struct lengths lengths = {0};
-    if (!options_given(options, "documents"))
+    if (!is_option_given(options, "documents"))
         return refuse_without_documents(options, diag);
-    enum status status = open_lengths(&lengths, options, diag);
+    enum status status = open_document_lengths(&lengths, options, diag);
     lengths_release(&lengths);
     return status;
 }
@@ -95,7 +95,7 @@ static enum status find_packing_sizes(struct packing_options *sizes, const struc
     enum status status = resolve_choices(&choices, &setup->request, NULL, diag);
     *sizes = (struct packing_options){
         .policy = (enum packing_policy)options_index_of_choice(options, "packing"),
-        .balance = (enum packing_balance)options_index_of_choice(options, "balance"),
+        .balance = (enum packing_balance_policy)options_index_of_choice(options, "balance"),
     };
     return status == STATUS_OK ? packing_set_sizes(sizes, &setup->request, &choices, diag) : status;
 }
@@ -104,21 +104,21 @@ struct packed_sets_request documents_read_set_request(const struct options *opti
 {
     return (struct packed_sets_request){
         .lengths_text = options_text(options, "documents"),
-        .seed = (uint64_t)options_count(options, "seed"),
+        .seed = (uint64_t)options_whole_number(options, "seed"),
         .policy = (enum packing_policy)options_index_of_choice(options, "packing"),
-        .balance = (enum packing_balance)options_index_of_choice(options, "balance"),
-        .batch_count = (size_t)options_count(options, "batches"),
+        .balance = (enum packing_balance_policy)options_index_of_choice(options, "balance"),
+        .batch_count = (size_t)options_whole_number(options, "batches"),
     };
 }
 
-enum status documents_pack_batches(struct packed_documents *packed, struct setup *setup,
+enum status documents_pack_batches(struct batches_of_packed_documents *packed, struct setup *setup,
                                    const struct options *options, bool from_file, size_t count,
                                    struct diag *diag)
 {
     struct packing_options sizes;
     struct lengths lengths = {0};
     setup->padding_tokens = 0;
-    if (!options_given(options, "documents"))
+    if (!is_option_given(options, "documents"))
         return refuse_without_documents(options, diag);
     if (setup->request.documents != NULL)
         return diag_error(diag, (struct loc){.name = "--documents"}, STATUS_BAD_INPUT,
@@ -128,7 +128,7 @@ enum status documents_pack_batches(struct packed_documents *packed, struct setup
         return diag_error(diag, (struct loc){.name = "--documents"}, STATUS_BAD_INPUT,
                           "applies to schedules that longhaul builds; the schedule of a file "
                           "already holds its documents");
-    enum status status = open_lengths(&lengths, options, diag);
+    enum status status = open_document_lengths(&lengths, options, diag);
     if (status == STATUS_OK)
         status = find_packing_sizes(&sizes, setup, options, diag);
     if (status == STATUS_OK)

@@ -16,7 +16,7 @@ extern const struct option_set setup_documents_options;
 enum status documents_check_options(const struct options *options, struct diag *diag);
 
 /* The packed steps. All-zero is empty. */
-struct packed_documents {
+struct batches_of_packed_documents {
     struct packed_batch *batch; /* [count] on the heap; count 0: --documents was not given */
     size_t count;
     /* the documents of batch 0, to which the setup's request points */
@@ -28,13 +28,13 @@ struct packed_documents {
  * the request point to the documents of the first batch. Without --documents packs nothing, and refuses the other
  * options of the set. It is an error if the schedule has documents already: those of its file (from_file), or of a
  * core plan. */
-enum status documents_pack_batches(struct packed_documents *packed, struct setup *setup,
+enum status documents_pack_batches(struct batches_of_packed_documents *packed, struct setup *setup,
                                    const struct options *options, bool from_file, size_t count,
                                    struct diag *diag);
 /* Returns what the options say about the batches on which a search compares configurations. --documents must be
  * given. */
 struct packed_sets_request documents_read_set_request(const struct options *options);
 
-void packed_documents_release(struct packed_documents *packed);
+void batches_of_packed_documents_release(struct batches_of_packed_documents *packed);
 
 #endif

@@ -60,7 +60,7 @@ static void put_remark_place(struct text *out, const struct launch_remark *remar
         text_printf(out, " (line %u)", remark->place.line);
 }
 
-static bool has_text(const struct launch_remark *remark, const char *text)
+static bool has_remark_same_text(const struct launch_remark *remark, const char *text)
 {
     return remark->text != NULL && strcmp(remark->text, text) == 0;
 }
@@ -74,8 +74,8 @@ static void put_remarks_of_same_text(struct text *out, const char *title,
     const struct launch_remark *first = &launch->remark[i];
     put_remark_place(&line, first);
     for (size_t k = i + 1; first->text != NULL && k < launch->remark_count; k++)
-        if (launch->remark[k].kind == first->kind && has_text(&launch->remark[k], first->text) &&
-            !is_named_before(launch, k)) {
+        if (launch->remark[k].kind == first->kind &&
+            has_remark_same_text(&launch->remark[k], first->text) && !is_named_before(launch, k)) {
             text_puts(&line, ", ");
             put_remark_place(&line, &launch->remark[k]);
         }
@@ -90,7 +90,7 @@ static bool is_text_printed_before(const struct launch *launch, size_t i)
 {
     for (size_t k = 0; k < i && launch->remark[i].text != NULL; k++)
         if (launch->remark[k].kind == launch->remark[i].kind &&
-            has_text(&launch->remark[k], launch->remark[i].text))
+            has_remark_same_text(&launch->remark[k], launch->remark[i].text))
             return true;
     return is_named_before(launch, i);
 }
@@ -143,9 +143,9 @@ static const char *const workload[] = {"model", "gpus",   "seq",       "batch",
 static bool is_given(const struct options *options, const char *name)
 {
     for (size_t i = 0; i < ARRAY_LEN(same); i++)
-        if (strcmp(same[i][1], name) == 0 && options_given(options, same[i][0]))
+        if (strcmp(same[i][1], name) == 0 && is_option_given(options, same[i][0]))
             return true;
-    return options_given(options, name);
+    return is_option_given(options, name);
 }
 
 /* Returns whether a sweep varies the option. */
@@ -176,12 +176,12 @@ static bool is_workload_option(const char *name)
 }
 
 /* Returns whether the command is `plan` and searches for the longest sequence. */
-static bool searches_longest_length(const struct options *options)
+static bool is_plan_for_longest_length(const struct options *options)
 {
     if (options_find(options->sets, "longest") == NULL)
         return false;
     const char *goal = options_text(options, "goal");
-    return options_given(options, "longest") || (goal != NULL && strcmp(goal, "longest") == 0);
+    return is_option_given(options, "longest") || (goal != NULL && strcmp(goal, "longest") == 0);
 }
 
 /* Fails if the text is not one that the option of a choice accepts. */
@@ -191,10 +191,10 @@ static enum status check_choice_text(const struct option *option, const char *va
     struct setup scratch = {0};
     enum status status = STATUS_OK;
     if (strcmp(option->name, "strategy") == 0)
-        return strategies_check_names(value, NULL, diag);
+        return strategies_check_both_names_exist(value, NULL, diag);
     if (strcmp(option->name, "profile") == 0)
-        return strategies_check_names(NULL, value, diag);
-    setup_open_request(&scratch);
+        return strategies_check_both_names_exist(NULL, value, diag);
+    setup_leave_request_open(&scratch);
     for (int i = 0; i < CHOICE_NAME_COUNT; i++)
         if (choice_rows[i].option == option && choice_rows[i].read != NULL)
             status = choice_rows[i].read(&scratch, value, diag);
@@ -247,7 +247,8 @@ static enum status check_words_of_translation_row(const struct option *option, c
 }
 
 /* Checks the values of the field `profile`, which are those of --profile. */
-static enum status check_profile(const struct table_row *row, struct loc at, struct diag *diag)
+static enum status check_profile_of_table_row(const struct table_row *row, struct loc at,
+                                              struct diag *diag)
 {
     const struct option *option = &choice_options[CHOICE_OPTION_profile];
     return row->use == TABLE_USE_UNSET
@@ -287,7 +288,7 @@ static enum status check_table_file_row(const struct table_row *row, struct loc 
                       row->option);
 }
 
-static enum status check_tables(const struct launch_tables *tables, struct diag *diag)
+static enum status check_launch_tables(const struct launch_tables *tables, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < tables->file_count; i++) {
@@ -298,7 +299,7 @@ static enum status check_tables(const struct launch_tables *tables, struct diag 
             if (row->option != NULL)
                 status = check_table_file_row(row, at, diag);
             else if (row->field == LAUNCH_PROFILE)
-                status = check_profile(row, at, diag);
+                status = check_profile_of_table_row(row, at, diag);
         }
     }
     return status;
@@ -313,7 +314,7 @@ static void put_option(struct text *out, const struct launch_option *option)
 }
 
 struct launch_files_read {
-    struct launch_tables tables;
+    struct launch_tables launch_table_files;
     struct launch launch;
     /* options with their values. applied_options: those of the files that are used; replaced_options: those of the
      * files that the command line or an axis of a sweep gives instead; searched_options: those of the files for
@@ -326,7 +327,7 @@ static enum status apply_launch_options(struct launch_files_read *from, struct o
                                         struct diag *diag)
 {
     enum status status = STATUS_OK;
-    bool length = searches_longest_length(options);
+    bool length = is_plan_for_longest_length(options);
     for (size_t i = 0; i < from->launch.option_count && status == STATUS_OK; i++) {
         const struct launch_option *option = &from->launch.option[i];
         bool searched = search && !is_workload_option(option->name);
@@ -359,16 +360,16 @@ static enum status find_stated_gpus(const struct options *options, const struct 
     struct cluster cluster;
     enum status status = STATUS_OK;
     const char *name = options_text(options, "cluster");
-    int64_t nodes = options_count(options, "nodes");
-    *gpus = options_count(options, "gpus");
-    if (*gpus == 0 && options_given(options, "loopback"))
-        *gpus = options_count(options, "loopback");
+    int64_t nodes = options_whole_number(options, "nodes");
+    *gpus = options_whole_number(options, "gpus");
+    if (*gpus == 0 && is_option_given(options, "loopback"))
+        *gpus = options_whole_number(options, "loopback");
     if (*gpus == 0 && nodes == 0)
         *gpus = launch_gpu_count(launch);
     if (name != NULL) {
         size_t before = diag->size;
         status = cluster_load(&cluster, &arena, name, diag);
-        diag_name_place_of_messages(diag, before, "--cluster");
+        diag_add_place_to_errors(diag, before, "--cluster");
         if (status == STATUS_OK && *gpus == 0)
             *gpus = nodes > 0 ? nodes * cluster.gpus_per_node : cluster.gpus;
         if (status == STATUS_OK)
@@ -379,7 +380,7 @@ static enum status find_stated_gpus(const struct options *options, const struct 
 }
 
 /* Returns whether a file is a table that describes a framework of the user's own. */
-static bool is_table(const char *path)
+static bool is_path_of_launch_table(const char *path)
 {
     size_t size = strlen(path);
     return size > 4 && strcmp(path + size - 4, ".csv") == 0;
@@ -393,14 +394,14 @@ static enum status read_launch_files(struct launch *launch, struct launch_tables
     enum status status = launch_tables_load(tables, diag);
     launch->tables = tables;
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        if (is_table(files[i]))
-            status = launch_tables_add(tables, files[i], diag);
+        if (is_path_of_launch_table(files[i]))
+            status = launch_tables_add_file(tables, files[i], diag);
     if (status == STATUS_OK)
-        status = check_tables(tables, diag);
+        status = check_launch_tables(tables, diag);
     for (size_t i = 0; i < options->argument_count && status == STATUS_OK; i++)
         status = launch_read(launch, options->argument[i], diag);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        if (!is_table(files[i]))
+        if (!is_path_of_launch_table(files[i]))
             status = launch_read(launch, files[i], diag);
     return status;
 }
@@ -450,8 +451,8 @@ static enum status refuse_python_recipes(const struct options *options, struct d
     return STATUS_OK;
 }
 
-enum status from_apply(struct options *options, bool search, const struct refused_option *refused,
-                       struct diag *diag)
+enum status apply_options_from_launch_files(struct options *options, bool search,
+                                            const struct refused_option *refused, struct diag *diag)
 {
     struct launch_files_read from = {0};
     struct text out = {0};
@@ -462,7 +463,7 @@ enum status from_apply(struct options *options, bool search, const struct refuse
     for (size_t i = 0; i < options->argument_count; i++)
         arguments = arguments && launch_is_path(options->argument[i]) &&
                     !step_recording_is_file_at(options->argument[i]);
-    if (!arguments && !options_given(options, "from"))
+    if (!arguments && !is_option_given(options, "from"))
         return STATUS_OK;
     if (!arguments && options->argument_count > 0)
         return diag_error(
@@ -471,14 +472,15 @@ enum status from_apply(struct options *options, bool search, const struct refuse
             options->argument[0]);
     const char *set = options_text(options, "set");
     struct launch_known_facts given = {
-        .takes_experts_as_dense = options_given(options, "as-dense"),
-        .has_model = options_given(options, "model") || is_option_varied_by_sweep(options, "model"),
+        .takes_experts_as_dense = is_option_given(options, "as-dense"),
+        .is_model_known =
+            is_option_given(options, "model") || is_option_varied_by_sweep(options, "model"),
         .model_name = options_text(options, "model"),
-        .has_sequence_length = options_given(options, "seq") ||
-                               is_option_varied_by_sweep(options, "seq") ||
-                               searches_longest_length(options),
-        .has_vocabulary = set != NULL && strstr(set, "vocab=") != NULL};
-    enum status status = read_launch_files(&from.launch, &from.tables, options, diag);
+        .is_sequence_length_known = is_option_given(options, "seq") ||
+                                    is_option_varied_by_sweep(options, "seq") ||
+                                    is_plan_for_longest_length(options),
+        .is_vocabulary_known = set != NULL && strstr(set, "vocab=") != NULL};
+    enum status status = read_launch_files(&from.launch, &from.launch_table_files, options, diag);
     if (status == STATUS_OK)
         status = find_stated_gpus(options, &from.launch, &given.gpu_count, &given.gpu_bytes, diag);
     if (status == STATUS_OK)
@@ -488,7 +490,7 @@ enum status from_apply(struct options *options, bool search, const struct refuse
     if (status == STATUS_OK) {
         put_launch_report(&from, &out);
         fputs(out.data, stderr);
-        options_set_not_given(options, "from");
+        options_unset(options, "from");
         options->argument_count = 0;
     }
     text_release(&out);
@@ -496,6 +498,6 @@ enum status from_apply(struct options *options, bool search, const struct refuse
     text_release(&from.replaced_options);
     text_release(&from.searched_options);
     launch_release(&from.launch);
-    launch_tables_release(&from.tables);
+    launch_tables_release(&from.launch_table_files);
     return status;
 }

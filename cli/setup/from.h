@@ -12,7 +12,8 @@
  * options of the workload (workload[] in from.c) are taken from the files, and of these not the length if the longest
  * sequence is searched.
  * refused: the options that the command refuses, which are not taken from the files. */
-enum status from_apply(struct options *options, bool search, const struct refused_option *refused,
-                       struct diag *diag);
+enum status apply_options_from_launch_files(struct options *options, bool search,
+                                            const struct refused_option *refused,
+                                            struct diag *diag);
 
 #endif

@@ -11,7 +11,7 @@
 extern const struct option_set setup_model_options, setup_cluster_options, setup_choice_options;
 
 /* Rows of the options of commands that simulate: whether each rank is simulated (sim/uniform/uniform.h). */
-#define SETUP_EXACT_ROWS                                                                           \
+#define SETUP_EXACT_OPTION_ROWS                                                                    \
     {.name = "exact",                                                                              \
      .kind = OPTION_FLAG,                                                                          \
      .help = "simulate every rank; by default equal ranks are simulated once, and all ranks of a " \

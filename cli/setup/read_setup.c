@@ -17,28 +17,29 @@
 static enum status read_gpu_sharing(struct setup *setup, const struct options *options,
                                     struct diag *diag)
 {
-    if (!options_given(options, "loopback"))
+    if (!is_option_given(options, "loopback"))
         return STATUS_OK;
     enum status status = options_refuse_both(options, "loopback", "gpus", diag);
     if (status == STATUS_OK)
         status = options_refuse_both(options, "loopback", "nodes", diag);
-    return status == STATUS_OK
-               ? setup_put_ranks_on_one_gpu(setup, options_count(options, "loopback"), diag)
-               : status;
+    return status == STATUS_OK ? setup_place_ranks_on_one_gpu(
+                                     setup, options_whole_number(options, "loopback"), diag)
+                               : status;
 }
 
 /* Refuses the options of a set, which make no sense for a schedule from a file, except those in except[]. */
-static enum status refuse_options_of_set(const struct options *options,
-                                         const struct option_set *set, const char *const *except,
-                                         size_t excepted, struct diag *diag)
+static enum status refuse_options_of_set_except(const struct options *options,
+                                                const struct option_set *set,
+                                                const char *const *except, size_t excepted,
+                                                struct diag *diag)
 {
     for (size_t i = 0; i < set->option_count; i++) {
         const char *name = set->option[i].name;
         bool taken = false;
         for (size_t k = 0; k < excepted; k++)
             taken |= strcmp(name, except[k]) == 0;
-        if (options_given(options, name) && !taken) {
-            const struct option_label shown = options_make_label(name);
+        if (is_option_given(options, name) && !taken) {
+            const struct option_name_with_dashes shown = options_name_with_dashes(name);
             if (strcmp(options->argument[0], "-") == 0)
                 return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
                                   "applies to schedules that longhaul builds; the choices of one "
@@ -55,15 +56,15 @@ static enum status refuse_options_of_set(const struct options *options,
 static enum status require_option(const struct options *options, const char *name, const char *what,
                                   struct diag *diag)
 {
-    if (options_given(options, name))
+    if (is_option_given(options, name))
         return STATUS_OK;
-    return diag_error(diag, (struct loc){.name = options_make_label(name).text}, STATUS_BAD_INPUT,
-                      "is missing: %s", what);
+    return diag_error(diag, (struct loc){.name = options_name_with_dashes(name).text},
+                      STATUS_BAD_INPUT, "is missing: %s", what);
 }
 
 /* Returns the row of the option for which an alias is another name: both store their value in the same member of the
  * request. */
-static const struct choice_row *row_of_alias(const struct choice_row *alias)
+static const struct choice_row *row_that_alias_stands_for(const struct choice_row *alias)
 {
     const struct choice_row *row = choice_rows;
     while (row->request.size == 0 || row->request.offset != alias->request.offset)
@@ -79,7 +80,7 @@ static void read_choice(struct request *r, const struct choice_row *row,
     int64_t value = 0;
     switch (row->option->kind) {
     case OPTION_FLAG:
-        value = options_given(options, name);
+        value = is_option_given(options, name);
         break;
     case OPTION_TEXT:
         break;
@@ -87,9 +88,9 @@ static void read_choice(struct request *r, const struct choice_row *row,
         value = options_index_of_choice(options, name);
         break;
     default:
-        value = options_count(options, name);
+        value = options_whole_number(options, name);
     }
-    if (options_given(options, name) || row->option->default_text != NULL)
+    if (is_option_given(options, name) || row->option->default_text != NULL)
         choice_row_store(row, r, value,
                          row->option->kind == OPTION_TEXT ? options_text(options, name) : NULL);
 }
@@ -102,7 +103,7 @@ static enum status read_choices(struct setup *setup, const struct options *optio
         const struct choice_row *row = &choice_rows[i];
         if (row->is_alias)
             status = options_refuse_both(options, row->option->name,
-                                         row_of_alias(row)->option->name, diag);
+                                         row_that_alias_stands_for(row)->option->name, diag);
     }
     for (size_t i = 0; status == STATUS_OK && i < CHOICE_NAME_COUNT; i++) {
         const struct choice_row *row = &choice_rows[i];
@@ -114,13 +115,13 @@ static enum status read_choices(struct setup *setup, const struct options *optio
     return status;
 }
 
-enum status setup_refuse_for_file(const struct options *options, struct diag *diag)
+enum status setup_refuse_for_schedule_file(const struct options *options, struct diag *diag)
 {
-    enum status status = refuse_options_of_set(options, &setup_model_options, NULL, 0, diag);
+    enum status status = refuse_options_of_set_except(options, &setup_model_options, NULL, 0, diag);
     if (status == STATUS_OK)
-        status = refuse_options_of_set(options, &setup_choice_options, NULL, 0, diag);
+        status = refuse_options_of_set_except(options, &setup_choice_options, NULL, 0, diag);
     return status == STATUS_OK
-               ? refuse_options_of_set(options, &setup_cluster_options, NULL, 0, diag)
+               ? refuse_options_of_set_except(options, &setup_cluster_options, NULL, 0, diag)
                : status;
 }
 
@@ -134,7 +135,7 @@ static enum status load_choices(struct setup *setup, const struct options *optio
     enum status status = options_refuse_both(options, "core-plan", "layout", diag);
     if (status == STATUS_OK)
         status = read_choices(setup, options, diag);
-    setup->is_partition_given = options_given(options, "partition");
+    setup->is_partition_given = is_option_given(options, "partition");
     subsequences_set_open_choices(r, setup);
     return status;
 }
@@ -142,7 +143,7 @@ static enum status load_choices(struct setup *setup, const struct options *optio
 enum status setup_read_choices(struct setup *setup, const struct options *options,
                                struct diag *diag)
 {
-    setup_open_request(setup);
+    setup_leave_request_open(setup);
     return load_choices(setup, options, diag);
 }
 
@@ -159,14 +160,14 @@ static enum status check_file_exists(const char *path, struct diag *diag)
 /* Loads the model that --model names, and applies the options that ignore or set parts of it. */
 static enum status load_model(struct setup *setup, const struct options *options, struct diag *diag)
 {
-    setup->takes_experts_as_dense = options_given(options, "as-dense");
+    setup->takes_experts_as_dense = is_option_given(options, "as-dense");
     return setup_load_model(setup, options_text(options, "model"), options_text(options, "ignore"),
                             options_text(options, "set"), diag);
 }
 
 /* Stores the name of a framework that has no profile. The name of one that has a profile is an error. */
-static enum status set_unprofiled_framework(struct setup *setup, const char *name,
-                                            struct diag *diag)
+static enum status set_framework_without_profile(struct setup *setup, const char *name,
+                                                 struct diag *diag)
 {
     size_t count;
     const struct profile *profiles = profiles_list(&count);
@@ -186,16 +187,17 @@ static enum status set_unprofiled_framework(struct setup *setup, const char *nam
 static enum status load_cluster_and_costs(struct setup *setup, const struct options *options,
                                           struct diag *diag)
 {
-    enum status status =
-        setup_load_cluster(setup, options_text(options, "cluster"), options_count(options, "nodes"),
-                           options_count(options, "gpus"), diag);
+    enum status status = setup_load_cluster(setup, options_text(options, "cluster"),
+                                            options_whole_number(options, "nodes"),
+                                            options_whole_number(options, "gpus"), diag);
     if (status == STATUS_OK)
         status = setup_load_costs(setup, options_text(options, "costs"), diag);
-    if (status == STATUS_OK && options_given(options, "framework"))
-        status = set_unprofiled_framework(setup, options_text(options, "framework"), diag);
-    if (status == STATUS_OK && options_given(options, "at-most"))
-        status = at_most_read(&setup->at_most_reason_mask, options_text(options, "at-most"), diag);
-    if (status == STATUS_OK && options_given(options, "measured"))
+    if (status == STATUS_OK && is_option_given(options, "framework"))
+        status = set_framework_without_profile(setup, options_text(options, "framework"), diag);
+    if (status == STATUS_OK && is_option_given(options, "at-most"))
+        status = at_most_read_reasons(&setup->mask_of_reasons_run_does_less,
+                                      options_text(options, "at-most"), diag);
+    if (status == STATUS_OK && is_option_given(options, "measured"))
         status = own_runs_load(&setup->evidence.own_runs, options_text(options, "measured"), diag);
     return status;
 }
@@ -225,10 +227,10 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
     if (from_file) {
         status = check_file_exists(options->argument[0], diag);
         if (status == STATUS_OK)
-            status = refuse_options_of_set(options, &setup_model_options, NULL, 0, diag);
+            status = refuse_options_of_set_except(options, &setup_model_options, NULL, 0, diag);
         if (status == STATUS_OK)
-            status = refuse_options_of_set(options, &setup_choice_options, of_files,
-                                           ARRAY_LEN(of_files), diag);
+            status = refuse_options_of_set_except(options, &setup_choice_options, of_files,
+                                                  ARRAY_LEN(of_files), diag);
     } else {
         status = require_option(options, "model", needed_model, diag);
         if (status == STATUS_OK)
@@ -244,32 +246,33 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
         status = read_gpu_sharing(setup, options, diag);
     if (status != STATUS_OK)
         return status;
-    setup_open_request(setup);
+    setup_leave_request_open(setup);
     if (!from_file)
         return load_choices(setup, options, diag);
     setup->request.attention_impl = options_index_of_choice(options, "attention");
-    if (options_given(options, "profile"))
+    if (is_option_given(options, "profile"))
         setup->request.profile = options_text(options, "profile");
     return STATUS_OK;
 }
 
-static enum status set_ranks_of_run(struct setup *setup, const struct options *options,
-                                    struct diag *diag)
+static enum status set_gpu_count_of_run(struct setup *setup, const struct options *options,
+                                        struct diag *diag)
 {
-    if (options_given(options, "cluster")) {
+    if (is_option_given(options, "cluster")) {
         enum status status = setup_load_cluster(setup, options_text(options, "cluster"),
-                                                options_count(options, "nodes"),
-                                                options_count(options, "gpus"), diag);
+                                                options_whole_number(options, "nodes"),
+                                                options_whole_number(options, "gpus"), diag);
         return status == STATUS_OK ? read_gpu_sharing(setup, options, diag) : status;
     }
-    if (options_given(options, "nodes"))
+    if (is_option_given(options, "nodes"))
         return diag_error(diag, (struct loc){.name = "--nodes"}, STATUS_BAD_INPUT,
                           "needs --cluster, which gives the number of GPUs in a node");
     enum status status = options_refuse_both(options, "loopback", "gpus", diag);
     if (status != STATUS_OK)
         return status;
-    setup->cluster.gpus = options_given(options, "loopback") ? options_count(options, "loopback")
-                          : options_given(options, "gpus")   ? options_count(options, "gpus")
+    setup->cluster.gpus = is_option_given(options, "loopback")
+                              ? options_whole_number(options, "loopback")
+                          : is_option_given(options, "gpus") ? options_whole_number(options, "gpus")
                                                              : 1;
     setup->cluster.gpus_per_node = setup->cluster.gpus;
     return STATUS_OK;
@@ -280,32 +283,32 @@ enum status setup_load_run(struct setup *setup, const struct options *options, b
 {
     enum status status = STATUS_OK;
     if (from_file) {
-        status = refuse_options_of_set(options, &setup_choice_options, NULL, 0, diag);
+        status = refuse_options_of_set_except(options, &setup_choice_options, NULL, 0, diag);
         if (status == STATUS_OK)
-            status = refuse_options_of_set(options, &setup_cluster_options, NULL, 0, diag);
+            status = refuse_options_of_set_except(options, &setup_cluster_options, NULL, 0, diag);
     } else {
         status = require_option(options, "model", needed_model, diag);
         if (status == STATUS_OK)
             status = require_option(options, "seq", "tokens of one sequence, such as 4K", diag);
     }
-    if (status == STATUS_OK && options_given(options, "model"))
+    if (status == STATUS_OK && is_option_given(options, "model"))
         status = load_model(setup, options, diag);
     if (status != STATUS_OK || from_file)
         return status;
-    status = set_ranks_of_run(setup, options, diag);
-    setup_open_request(setup);
+    status = set_gpu_count_of_run(setup, options, diag);
+    setup_leave_request_open(setup);
     if (status == STATUS_OK)
         status = load_choices(setup, options, diag);
     struct request *r = &setup->request;
-    if (status == STATUS_OK && r->offload_adaptive && setup->offload_given)
+    if (status == STATUS_OK && r->must_compute_offload_hidden_bytes && setup->offload_given)
         return diag_error(
             diag, (struct loc){.name = "--offload-ratio"}, STATUS_BAD_INPUT,
             "'adaptive' needs the costs of a cluster, and a run has none; 0.5 would do");
     /* A run has no costs, from which an adaptive ratio is computed. So a strategy whose default is adaptive offloads
      * everything. */
-    r->offload_adaptive = false;
-    r->shared_units_open = false; /* likewise, no units are shared by default */
-    if (status == STATUS_OK && r->length_rule == PARTITION_OPTION_TIME)
+    r->must_compute_offload_hidden_bytes = false;
+    r->must_compute_shared_units = false; /* likewise, no units are shared by default */
+    if (status == STATUS_OK && r->length_rule == SUBSEQUENCES_OF_EQUAL_TIME)
         return diag_error(diag, (struct loc){.name = "--partition"}, STATUS_BAD_INPUT,
                           "'time' needs the costs of a cluster, and a run has none; flops "
                           "would do");

@@ -20,15 +20,16 @@ enum status setup_load_without_length(struct setup *setup, const struct options 
 
 /* Refuses all options that describe a model, a configuration or a machine: for commands that only read the file of a
  * schedule. */
-enum status setup_refuse_for_file(const struct options *options, struct diag *diag);
+enum status setup_refuse_for_schedule_file(const struct options *options, struct diag *diag);
 
 /* Reads only the choices, into a setup whose model and cluster are loaded already. These may have been loaded with
  * other options. */
 enum status setup_read_choices(struct setup *setup, const struct options *options,
                                struct diag *diag);
 
-/* Does the same as setup_load(), for a run on this machine, which has neither costs nor intervals. Without --cluster, the number of ranks is that of --gpus or --loopback, or 1, all on one node. With a schedule from a file,
- * --cluster is refused, and --model may name the model for which the schedule was made. */
+/* Does the same as setup_load(), for a run on this machine, which has neither costs nor intervals. Without --cluster,
+ * the number of ranks is that of --gpus or --loopback, or 1, all on one node. With a schedule from a file, --cluster is
+ * refused, and --model may name the model for which the schedule was made. */
 enum status setup_load_run(struct setup *setup, const struct options *options, bool from_file,
                            struct diag *diag);
 

@@ -64,7 +64,7 @@ static enum status add_axis(struct sweep_grid *grid, const struct options *optio
     for (size_t i = 0; i < grid->axes.axis_count; i++)
         if (strcmp(grid->axes.axis[i].key, key) == 0)
             return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "%s is varied twice", key);
-    if (!is_number_of_cluster && options_given(options, key))
+    if (!is_number_of_cluster && is_option_given(options, key))
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
                           "%s is varied, and given as an option too", key);
     if (!is_number_of_cluster && option->kind == OPTION_FLAG)
@@ -78,13 +78,13 @@ static enum status add_axis(struct sweep_grid *grid, const struct options *optio
 static enum status check_strategy(const char *value, struct arena *arena, struct diag *diag)
 {
     (void)arena;
-    return strategies_check_names(value, NULL, diag);
+    return strategies_check_both_names_exist(value, NULL, diag);
 }
 
 static enum status check_profile(const char *value, struct arena *arena, struct diag *diag)
 {
     (void)arena;
-    return strategies_check_names(NULL, value, diag);
+    return strategies_check_both_names_exist(NULL, value, diag);
 }
 
 static enum status check_model(const char *value, struct arena *arena, struct diag *diag)
@@ -109,7 +109,7 @@ static enum status check_costs(const char *value, struct arena *arena, struct di
 }
 
 /* True if numbers follow the name of a cluster, as in "dgx-h100:nics=4,board=1", where commas separate numbers. */
-static bool cluster_has_numbers(const char *value)
+static bool has_numbers_after_cluster_name(const char *value)
 {
     return strchr(value, ':') != NULL;
 }
@@ -124,7 +124,7 @@ static const struct {
 } named[] = {{"strategy", check_strategy, NULL},
              {"profile", check_profile, NULL},
              {"model", check_model, transformer_is_line},
-             {"cluster", check_cluster, cluster_has_numbers},
+             {"cluster", check_cluster, has_numbers_after_cluster_name},
              {"costs", check_costs, NULL}};
 
 /* Checks a value of an option whose values are names. An unknown name would otherwise fail at every point of the
@@ -137,7 +137,7 @@ static enum status check_name_exists(const char *key, const char *value, struct 
     for (size_t i = 0; i < ARRAY_LEN(named); i++)
         if (strcmp(named[i].option, key) == 0) {
             status = named[i].check(value, &arena, diag);
-            diag_name_place_of_messages(diag, before, options_make_label(key).text);
+            diag_add_place_to_errors(diag, before, options_name_with_dashes(key).text);
         }
     arena_release(&arena);
     return status;
@@ -211,7 +211,7 @@ enum status sweep_grid_make(struct sweep_grid *grid, const struct option_set *co
     for (size_t s = 0; sets[s] != NULL; s++)
         for (size_t i = 0; i < sets[s]->option_count; i++, row++) {
             const struct option *option = &sets[s]->option[i];
-            if (options_given(options, option->name))
+            if (is_option_given(options, option->name))
                 grid->shared_options[grid->shared_option_count++] =
                     option->kind == OPTION_FLAG
                         ? arena_printf(&grid->arena, "--%s", option->name)
@@ -274,7 +274,7 @@ enum status sweep_grid_fill_options(const struct sweep_grid *grid, size_t point,
 
 /* ---- the identity of a grid ---- */
 
-void sweep_grid_put_command(struct text *out, const struct sweep_grid *grid)
+void sweep_grid_put_sweep_command(struct text *out, const struct sweep_grid *grid)
 {
     struct text word = {0};
     text_puts(out, "longhaul sweep");

@@ -37,7 +37,7 @@ enum status sweep_grid_fill_options(const struct sweep_grid *grid, size_t point,
 
 /* Appends the command that makes the grid: the shared options in the order of the tables, and then
  * --vary for each axis. */
-void sweep_grid_put_command(struct text *out, const struct sweep_grid *grid);
+void sweep_grid_put_sweep_command(struct text *out, const struct sweep_grid *grid);
 
 /* Returns a hash that identifies the grid. It depends on the program's version, the columns of the
  * rows, the options, the values of the axes, and the bytes of the files that options name. */

@@ -24,7 +24,7 @@
 
 static const char journal_head[] = "# longhaul sweep journal 1\n";
 
-static enum status report_failure(struct diag *diag, const char *path, const char *what)
+static enum status report_errno(struct diag *diag, const char *path, const char *what)
 {
     return diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM, "cannot %s: %s", what,
                       strerror(errno));
@@ -35,7 +35,7 @@ static void put_header_lines(struct text *out, const struct sweep_grid *grid)
 {
     size_t before = out->size;
     text_puts(out, "# command=");
-    sweep_grid_put_command(out, grid);
+    sweep_grid_put_sweep_command(out, grid);
     if (strstr(out->data + before, " --as-dense") != NULL)
         text_puts(out,
                   "\n# proxy=the rows are of a dense proxy: parts of the model are not modelled");
@@ -78,7 +78,7 @@ static enum status check_same_grid(const struct sweep_grid *grid, const char *pa
     text_printf(&own_identity, "%016" PRIx64, sweep_grid_identity(grid));
     bool same = size == own_identity.size && memcmp(identity, own_identity.data, size) == 0;
     own_identity.size = 0;
-    sweep_grid_put_command(&own_identity, grid);
+    sweep_grid_put_sweep_command(&own_identity, grid);
     if (!same && command_size == own_identity.size &&
         memcmp(command, own_identity.data, own_identity.size) == 0)
         status = diag_error(diag, at, STATUS_BAD_INPUT,
@@ -113,7 +113,8 @@ static void store_row(struct sweep_journal *j, size_t point, const char *text, s
 
 /* Appends a line of the journal: "checksum point - row", or "checksum point f row" for a point that failed. The
  * checksum is that of the text after it. */
-static void put_line(struct text *out, size_t point, const struct text *row, bool failed)
+static void put_checksummed_journal_line(struct text *out, size_t point, const struct text *row,
+                                         bool failed)
 {
     struct text rest = {0};
     text_printf(&rest, "%zu %c ", point, failed ? 'f' : '-');
@@ -158,7 +159,7 @@ static enum status read_journal(struct sweep_journal *j, int file, const char *p
 {
     struct text text = {0};
     enum status status =
-        open_file_read(file, &text) ? STATUS_OK : report_failure(diag, path, "read");
+        open_file_read_all_from_fd(file, &text) ? STATUS_OK : report_errno(diag, path, "read");
     *size = 0;
     size_t at = 0, head = sizeof journal_head - 1;
     if (status != STATUS_OK || text.size == 0)
@@ -195,16 +196,17 @@ out:
 
 static enum status lock_journal(int file, const char *path, struct diag *diag)
 {
-    return open_file_lock(file) ? STATUS_OK
-                                : diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM,
-                                             "another sweep is writing it");
+    return open_file_try_lock_of_fd(file)
+               ? STATUS_OK
+               : diag_error(diag, (struct loc){.name = path}, STATUS_SYSTEM,
+                            "another sweep is writing it");
 }
 
 /* Appends a text to the journal. If that fails, removes what was written of it. */
 static enum status append_text_to_journal(struct sweep_journal *j, const struct text *text,
                                           struct diag *diag)
 {
-    if (open_file_write(j->file_descriptor, text->data, text->size)) {
+    if (open_file_write_all_to_fd(j->journal_file_descriptor, text->data, text->size)) {
         j->complete_bytes += (long long)text->size;
         return STATUS_OK;
     }
@@ -214,7 +216,7 @@ static enum status append_text_to_journal(struct sweep_journal *j, const struct 
                    "continue",
                    strerror(errno), j->points_with_known_row);
     /* if this fails, too, the next run sees by the line's checksum that the line is not complete */
-    if (ftruncate(j->file_descriptor, (off_t)j->complete_bytes) != 0)
+    if (ftruncate(j->journal_file_descriptor, (off_t)j->complete_bytes) != 0)
         (void)0;
     return status;
 }
@@ -252,7 +254,7 @@ static enum status read_part_journals(struct sweep_journal *j, struct diag *diag
             continue;
         int file = open(path, O_RDWR | O_CLOEXEC);
         if (file < 0)
-            status = report_failure(diag, path, "open");
+            status = report_errno(diag, path, "open");
         if (status == STATUS_OK)
             status = lock_journal(file, path, diag);
         if (status == STATUS_OK)
@@ -267,14 +269,14 @@ static enum status read_part_journals(struct sweep_journal *j, struct diag *diag
 static enum status open_journal(struct sweep_journal *j, struct diag *diag)
 {
     const char *path = j->journal_path.data;
-    j->file_descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
-    if (j->file_descriptor < 0)
-        return report_failure(diag, path, "write");
-    enum status status = lock_journal(j->file_descriptor, path, diag);
+    j->journal_file_descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_APPEND, 0666);
+    if (j->journal_file_descriptor < 0)
+        return report_errno(diag, path, "write");
+    enum status status = lock_journal(j->journal_file_descriptor, path, diag);
     if (status == STATUS_OK)
-        status = read_journal(j, j->file_descriptor, path, &j->complete_bytes, diag);
-    if (status == STATUS_OK && ftruncate(j->file_descriptor, (off_t)j->complete_bytes) != 0)
-        status = report_failure(diag, path, "shorten");
+        status = read_journal(j, j->journal_file_descriptor, path, &j->complete_bytes, diag);
+    if (status == STATUS_OK && ftruncate(j->journal_file_descriptor, (off_t)j->complete_bytes) != 0)
+        status = report_errno(diag, path, "shorten");
     if (status == STATUS_OK && j->complete_bytes == 0) {
         struct text head = {0};
         text_puts(&head, journal_head);
@@ -286,12 +288,12 @@ static enum status open_journal(struct sweep_journal *j, struct diag *diag)
 }
 
 /* Checks whether the finished file exists (*there), and if so, that it is of this grid. */
-static enum status check_finished_file(const struct sweep_grid *grid, const char *path, bool *there,
-                                       struct diag *diag)
+static enum status check_finished_file(const struct sweep_grid *grid, const char *path,
+                                       bool *finished_file_exists, struct diag *diag)
 {
     struct text text = {0};
-    *there = path_exists(path);
-    if (!*there)
+    *finished_file_exists = path_exists(path);
+    if (!*finished_file_exists)
         return STATUS_OK;
     if (!path_is_file(path))
         return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
@@ -307,19 +309,19 @@ static enum status check_finished_file(const struct sweep_grid *grid, const char
 enum status sweep_journal_open(struct sweep_journal *j, const struct sweep_grid *grid,
                                const char *path, size_t part, size_t parts, struct diag *diag)
 {
-    *j = (struct sweep_journal){.grid = grid, .sweep_path = path, .file_descriptor = -1};
+    *j = (struct sweep_journal){.grid = grid, .sweep_path = path, .journal_file_descriptor = -1};
     j->row = arena_array(&j->arena, grid->point_count, sizeof *j->row);
     if (path == NULL)
         return STATUS_OK;
-    bool there;
-    enum status status = check_finished_file(grid, path, &there, diag);
+    bool finished_file_exists;
+    enum status status = check_finished_file(grid, path, &finished_file_exists, diag);
     if (status != STATUS_OK)
         return status;
     text_printf(&j->journal_path, "%s.part", path);
     if (parts > 0)
         text_printf(&j->journal_path, "-%zu-of-%zu", part, parts);
     /* the finished file has all rows; without a journal, none of them has failed */
-    if (there && access(j->journal_path.data, F_OK) != 0) {
+    if (finished_file_exists && access(j->journal_path.data, F_OK) != 0) {
         j->is_complete = true;
         return STATUS_OK;
     }
@@ -346,14 +348,14 @@ enum status sweep_journal_add(struct sweep_journal *j, size_t point, const struc
                               bool failed, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    if (j->file_descriptor >= 0) {
+    if (j->journal_file_descriptor >= 0) {
         struct text line = {0};
-        put_line(&line, point, row, failed);
+        put_checksummed_journal_line(&line, point, row, failed);
         status = append_text_to_journal(j, &line, diag);
         text_release(&line);
         if (status == STATUS_OK && now_s() - j->synced_s > SYNC_EVERY_S) {
             /* the result is not checked: if the disk fails, the next write fails, too */
-            fdatasync(j->file_descriptor);
+            fdatasync(j->journal_file_descriptor);
             j->synced_s = now_s();
         }
     }
@@ -389,8 +391,8 @@ enum status sweep_journal_finish(struct sweep_journal *j, struct diag *diag)
     sweep_journal_put_csv(j, &out);
     for (size_t i = 0; i < j->grid->point_count; i++)
         failed |= j->row[i].has_point_failed;
-    enum status status =
-        file_set_write(j->sweep_path == NULL ? "-" : j->sweep_path, out.data, out.size, diag);
+    enum status status = file_set_write_single_file(j->sweep_path == NULL ? "-" : j->sweep_path,
+                                                    out.data, out.size, diag);
     if (status != STATUS_OK && j->sweep_path != NULL)
         diag_note(diag, (struct loc){.name = j->journal_path.data},
                   "has all %zu rows; the same command makes the sweep's file from them",
@@ -403,8 +405,8 @@ enum status sweep_journal_finish(struct sweep_journal *j, struct diag *diag)
 
 void sweep_journal_release(struct sweep_journal *j)
 {
-    if (j->row != NULL && j->file_descriptor >= 0)
-        close(j->file_descriptor);
+    if (j->row != NULL && j->journal_file_descriptor >= 0)
+        close(j->journal_file_descriptor);
     text_release(&j->journal_path);
     arena_release(&j->arena);
     *j = (struct sweep_journal){0};

@@ -34,7 +34,7 @@ struct sweep_journal {
     size_t resumed_row_count;     /* how many of the known rows were on the disk before */
     /* the finished file has all rows, so that no journal was opened and nothing is left to do */
     bool is_complete;
-    int file_descriptor;
+    int journal_file_descriptor;
     /* bytes of the complete lines of the journal; a line that was cut off may follow */
     long long complete_bytes;
     double synced_s; /* when the journal was last flushed to the disk */

@@ -35,7 +35,7 @@ static int environment_number(const char *variable)
 
 /* Loads the module from the program's folder, where it is in a build, or from where it is
  * installed; NULL: it is in neither place or cannot be loaded. */
-static void *load_module(void)
+static void *load_mpi_module(void)
 {
     static const char *const places[] = {"longhaul_mpi.so", "../lib/longhaul/longhaul_mpi.so"};
     struct text path = {0};
@@ -55,7 +55,7 @@ static void *load_module(void)
     return module;
 }
 
-enum status launcher_load_if_needed(struct launcher *launcher, struct diag *diag)
+enum status launcher_load_if_started_by_mpirun(struct launcher *launcher, struct diag *diag)
 {
     *launcher = (struct launcher){.process_count = 1};
     for (size_t i = 0; i < ARRAY_LEN(launchers); i++) {
@@ -63,7 +63,7 @@ enum status launcher_load_if_needed(struct launcher *launcher, struct diag *diag
             rank = environment_number(launchers[i].rank);
         if (size <= 1 || rank < 0)
             continue;
-        void *module = load_module();
+        void *module = load_mpi_module();
         launcher->calls = module == NULL ? NULL : dlsym(module, "longhaul_mpi");
         if (launcher->calls == NULL)
             return diag_error(diag, nowhere, STATUS_SYSTEM,
@@ -79,7 +79,7 @@ enum status launcher_load_if_needed(struct launcher *launcher, struct diag *diag
     return STATUS_OK;
 }
 
-enum status launcher_start(struct launcher *launcher, struct diag *diag)
+enum status launcher_start_mpi(struct launcher *launcher, struct diag *diag)
 {
     int rank = 0, size = 0;
     if (launcher->process_count == 1)

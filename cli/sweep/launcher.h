@@ -12,7 +12,7 @@
 /* The functions of the module, in its symbol longhaul_mpi. Messages are bytes. If a call of MPI
  * fails, MPI ends the program, unless it is configured to return errors: then the function returns
  * false. */
-struct launcher_calls {
+struct launcher_mpi_functions {
     bool (*start)(int *rank, int *size);
     bool (*send)(int to, int tag, const void *data, size_t size);
     /* Returns whether a message has arrived, and if so, its sender, tag and size. */
@@ -24,14 +24,14 @@ struct launcher_calls {
 
 struct launcher {
     int rank, process_count; /* rank 0 of 1 process: this is the only process */
-    const struct launcher_calls *calls;
+    const struct launcher_mpi_functions *calls;
 };
 
 /* Reads the environment, and loads the module if there are several processes. It does not start MPI. */
-enum status launcher_load_if_needed(struct launcher *launcher, struct diag *diag);
+enum status launcher_load_if_started_by_mpirun(struct launcher *launcher, struct diag *diag);
 
 /* Starts MPI, and connects to the other processes. Workers must be forked before, since not every MPI survives a
  * fork. */
-enum status launcher_start(struct launcher *launcher, struct diag *diag);
+enum status launcher_start_mpi(struct launcher *launcher, struct diag *diag);
 
 #endif

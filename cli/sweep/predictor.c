@@ -15,7 +15,7 @@
 #include <string.h>
 
 static const struct option rows[] = {
-    SETUP_EXACT_ROWS,
+    SETUP_EXACT_OPTION_ROWS,
     {.name = "recording",
      .kind = OPTION_TEXT,
      .value_name = "FILE",
@@ -64,13 +64,13 @@ static const struct option_set *const loaded_sets[] = {&setup_model_options, &se
                                                        NULL};
 
 /* Appends the values of all options from which the model and the cluster are loaded, each with a byte 0 after it. */
-static void put_loaded_options(struct text *out, const struct options *options)
+static void put_model_and_cluster_option_values(struct text *out, const struct options *options)
 {
     for (size_t s = 0; loaded_sets[s] != NULL; s++)
         for (size_t i = 0; i < loaded_sets[s]->option_count; i++) {
             const struct option *option = &loaded_sets[s]->option[i];
             const char *value = "";
-            if (options_given(options, option->name))
+            if (is_option_given(options, option->name))
                 value = option->kind == OPTION_FLAG ? "given" : options_text(options, option->name);
             text_append(out, value, strlen(value) + 1);
         }
@@ -109,20 +109,23 @@ static enum status put_recording_path_of_point(struct sweep_predictor *predictor
     struct record_command run = {
         .command = options_text(options, "record-cmd"),
         .digest = command_digest_of(predictor, options_text(options, "record-cmd")),
-        .folder = options_given(options, "record-dir") ? options_text(options, "record-dir")
-                                                       : "recordings",
-        .stage_count =
-            options_given(options, "record-stages") ? options_count(options, "record-stages") : 0,
-        .sequence_tokens = options_given(options, "seq") ? options_count(options, "seq") : 0,
-        .batch_sequences = options_given(options, "batch") ? options_count(options, "batch") : 0,
+        .folder = is_option_given(options, "record-dir") ? options_text(options, "record-dir")
+                                                         : "recordings",
+        .stage_count = is_option_given(options, "record-stages")
+                           ? options_whole_number(options, "record-stages")
+                           : 0,
+        .sequence_tokens =
+            is_option_given(options, "seq") ? options_whole_number(options, "seq") : 0,
+        .batch_sequences =
+            is_option_given(options, "batch") ? options_whole_number(options, "batch") : 0,
     };
-    options_set_not_given(options, "seq");
-    options_set_not_given(options, "batch");
+    options_unset(options, "seq");
+    options_unset(options, "batch");
     enum status status = load_setup_of_recorded_step(&setup, options, "-", diag);
     run.world_size = setup.cluster.gpus;
     run.device = setup.cluster.device.name;
     if (status == STATUS_OK)
-        status = record_command_run(&run, path, diag);
+        status = record_command_make_recordings(&run, path, diag);
     setup_release(&setup);
     return status;
 }
@@ -139,10 +142,10 @@ static enum status load_point_setup(struct sweep_predictor *predictor,
         predictor->options_of_loaded_setup.size = 0;
         return load_setup_of_recorded_step(&predictor->setup, options, recording, diag);
     }
-    put_loaded_options(&wanted, options);
+    put_model_and_cluster_option_values(&wanted, options);
     bool same = predictor->options_of_loaded_setup.size == wanted.size &&
                 memcmp(predictor->options_of_loaded_setup.data, wanted.data, wanted.size) == 0;
-    if (same && options_given(options, "seq")) {
+    if (same && is_option_given(options, "seq")) {
         text_release(&wanted);
         return setup_read_choices(&predictor->setup, options, diag);
     }
@@ -162,11 +165,11 @@ enum sweep_status sweep_predict_point(struct sweep_predictor *predictor, size_t 
     struct arena arena = {0};
     struct options options = {0};
     struct diag diag = {0};
-    struct packed_documents packed = {0};
+    struct batches_of_packed_documents packed = {0};
     enum sweep_status outcome;
     enum status status = sweep_grid_fill_options(predictor->grid, point, &arena, &options, &diag);
     struct text made = {0};
-    if (status == STATUS_OK && options_given(&options, "record-cmd"))
+    if (status == STATUS_OK && is_option_given(&options, "record-cmd"))
         status = put_recording_path_of_point(predictor, &options, &made, &diag);
     const char *recording = made.size > 0 ? made.data : options_text(&options, "recording");
     if (status == STATUS_OK)
@@ -175,19 +178,20 @@ enum sweep_status sweep_predict_point(struct sweep_predictor *predictor, size_t 
         status = documents_pack_batches(&packed, &predictor->setup, &options, recording != NULL, 1,
                                         &diag);
     if (status == STATUS_OK) {
-        predictor->setup.uniform_above_ranks = (uint32_t)options_count(&options, "even-above");
-        struct point_options point_options = {.is_exact = options_given(&options, "exact"),
+        predictor->setup.uniform_above_ranks =
+            (uint32_t)options_whole_number(&options, "even-above");
+        struct point_options point_options = {.is_exact = is_option_given(&options, "exact"),
                                               .simulates_unfit =
-                                                  options_given(&options, "unfit-too"),
+                                                  is_option_given(&options, "unfit-too"),
                                               .recording = recording};
         outcome = sweep_point_predict(row, axes, point, &predictor->setup, point_options);
     } else {
-        outcome = sweep_status_of(status);
+        outcome = sweep_status_of_failure(status);
         sweep_put_refused_row(row, axes, point, outcome, &diag);
     }
     text_release(&made);
     predictor->setup.request.documents = NULL;
-    packed_documents_release(&packed);
+    batches_of_packed_documents_release(&packed);
     diag_release(&diag);
     options_release(&options);
     arena_release(&arena);
@@ -205,11 +209,11 @@ static bool note_used_options_of_point(struct idle_options *idle, struct sweep_p
     struct diag unread = {0};
     bool given = false;
     if (sweep_grid_fill_options(predictor->grid, point, &arena, &options, &unread) == STATUS_OK) {
-        given = idle_options_any_given(&options) && !options_given(&options, "recording") &&
-                !options_given(&options, "record-cmd");
+        given = is_possibly_idle_option_given(&options) &&
+                !is_option_given(&options, "recording") && !is_option_given(&options, "record-cmd");
         if (given && load_point_setup(predictor, &options, NULL, &unread) == STATUS_OK &&
             resolve_choices(&choices, &predictor->setup.request, NULL, &unread) == STATUS_OK)
-            idle_options_add(idle, &options, &predictor->setup.request, &choices);
+            idle_options_add_configuration(idle, &options, &predictor->setup.request, &choices);
     }
     diag_release(&unread);
     options_release(&options);
@@ -240,25 +244,26 @@ static enum status check_option_file_is_rereadable(const struct options *options
     if (strcmp(path, "-") != 0 &&
         (!path_exists(path) || path_is_file(path) || (folder && path_is_folder(path))))
         return STATUS_OK; /* setup_load() reports what does not exist */
-    return diag_error(diag, (struct loc){.name = options_make_label(option).text}, STATUS_BAD_INPUT,
-                      "each point of a sweep reads '%s': give a regular file", path);
+    return diag_error(diag, (struct loc){.name = options_name_with_dashes(option).text},
+                      STATUS_BAD_INPUT, "each point of a sweep reads '%s': give a regular file",
+                      path);
 }
 
 /* Checks the options of recorded steps. With --record-cmd, withdraws --seq and --batch, which are only for its
  * command. */
 static enum status check_options_of_recorded_steps(struct options *options, struct diag *diag)
 {
-    const bool is_recorded_by_command = options_given(options, "record-cmd");
-    if (options_given(options, "record-dir") && !is_recorded_by_command)
+    const bool is_recorded_by_command = is_option_given(options, "record-cmd");
+    if (is_option_given(options, "record-dir") && !is_recorded_by_command)
         return diag_error(diag, (struct loc){.name = "--record-dir"}, STATUS_BAD_INPUT,
                           "keeps the recordings of --record-cmd, which is not given");
-    if (options_given(options, "record-stages") && !is_recorded_by_command)
+    if (is_option_given(options, "record-stages") && !is_recorded_by_command)
         return diag_error(diag, (struct loc){.name = "--record-stages"}, STATUS_BAD_INPUT,
                           "is what --record-cmd records, which is not given; the recordings of a "
                           "pipeline's stages that are there are a folder: --recording FOLDER");
     if (is_recorded_by_command) {
-        options_set_not_given(options, "seq");
-        options_set_not_given(options, "batch");
+        options_unset(options, "seq");
+        options_unset(options, "batch");
     }
     return options_refuse_both(options, "recording", "record-cmd", diag);
 }
@@ -281,7 +286,7 @@ static enum status check_shared_setup_loads(const struct sweep_grid *grid,
     struct setup setup = {0};
     enum status status = STATUS_OK;
     const char *recording =
-        options_given(options, "record-cmd") ? "-" : options_text(options, "recording");
+        is_option_given(options, "record-cmd") ? "-" : options_text(options, "recording");
     if (recording != NULL)
         status = load_setup_of_recorded_step(&setup, options, recording, diag);
     else if (!do_load_options_vary(&grid->axes))
@@ -296,8 +301,8 @@ enum status sweep_check_setup(const struct sweep_grid *grid, struct diag *diag)
     struct options options = {0};
     enum status status = sweep_grid_fill_options(grid, 0, &arena, &options, diag);
     if (status == STATUS_OK)
-        status = strategies_check_names(options_text(&options, "strategy"),
-                                        options_text(&options, "profile"), diag);
+        status = strategies_check_both_names_exist(options_text(&options, "strategy"),
+                                                   options_text(&options, "profile"), diag);
     if (status == STATUS_OK)
         status = check_options_of_recorded_steps(&options, diag);
     if (status == STATUS_OK)

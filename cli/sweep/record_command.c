@@ -163,8 +163,9 @@ static bool disk_is_full(const char *folder, const struct text *last)
 
 /* Reports how the command failed. Returns `status`; or STATUS_SYSTEM if the disk is full, so that the next run of the
  * sweep tries the point again. */
-static enum status report_failure(const struct record_command *run, enum status status,
-                                  const char *log, const char *how, struct diag *diag)
+static enum status report_failed_record_command(const struct record_command *run,
+                                                enum status status, const char *log,
+                                                const char *how, struct diag *diag)
 {
     struct text last = {0};
     put_last_line_of_file(&last, log);
@@ -222,17 +223,17 @@ static enum status run_command_of_rank(const struct record_command *run, int64_t
     if (number > 0 && number <= LAST_SIGNAL) {
         snprintf(how, sizeof how, "the command was ended by signal %d (%.40s)", number,
                  strsignal(number));
-        return report_failure(run, STATUS_SYSTEM, log_path, how, diag);
+        return report_failed_record_command(run, STATUS_SYSTEM, log_path, how, diag);
     }
     if (WEXITSTATUS(state) != 0) {
         snprintf(how, sizeof how, "the command ended with exit code %d", WEXITSTATUS(state));
-        return report_failure(run, STATUS_BAD_INPUT, log_path, how, diag);
+        return report_failed_record_command(run, STATUS_BAD_INPUT, log_path, how, diag);
     }
     return is_readable_recording(output)
                ? STATUS_OK
-               : report_failure(run, STATUS_BAD_INPUT, log_path,
-                                "the command wrote no recorded step to $LONGHAUL_RECORD_OUTPUT",
-                                diag);
+               : report_failed_record_command(
+                     run, STATUS_BAD_INPUT, log_path,
+                     "the command wrote no recorded step to $LONGHAUL_RECORD_OUTPUT", diag);
 }
 
 /* ---- folders of recordings ---- */
@@ -332,8 +333,8 @@ static enum status make_recordings_of_stages(const struct record_command *run, c
     return status;
 }
 
-enum status record_command_run(const struct record_command *run, struct text *path,
-                               struct diag *diag)
+enum status record_command_make_recordings(const struct record_command *run, struct text *path,
+                                           struct diag *diag)
 {
     enum status status = make_folder(run->folder, diag);
     if (status != STATUS_OK)

@@ -32,8 +32,8 @@ struct record_command {
  * With several stages the path is a folder, with a recording of the first rank of each stage; the ranks of a stage are
  * consecutive. The command runs once for each stage, with LONGHAUL_RECORD_RANK set. If it fails for one, the stages
  * recorded before are kept. It is an error if the number of ranks is not a multiple of the number of stages. */
-enum status record_command_run(const struct record_command *run, struct text *path,
-                               struct diag *diag);
+enum status record_command_make_recordings(const struct record_command *run, struct text *path,
+                                           struct diag *diag);
 
 /* Returns the digest (base/digest.h) of a command and of the bytes of the files that it names. */
 uint64_t record_command_digest(const char *command);

@@ -43,7 +43,7 @@ void sweep_remote_send_point(struct sweep_remote *remote, size_t point)
     memmove(remote->waiting_ranks, remote->waiting_ranks + 1,
             --remote->waiting_count * sizeof *remote->waiting_ranks);
     remote->launcher->calls->send(rank, TAG_POINT, &message, sizeof message);
-    remote->outstanding_points++;
+    remote->outstanding_point_count++;
 }
 
 /* A message with a row: this head, and then the text of the row. */
@@ -53,7 +53,7 @@ struct row_message_head {
 
 bool sweep_remote_receive_row(struct sweep_remote *remote, struct sweep_remote_row *row)
 {
-    const struct launcher_calls *calls = remote->launcher->calls;
+    const struct launcher_mpi_functions *calls = remote->launcher->calls;
     int from, tag;
     size_t size;
     while (remote->launcher->process_count > 1 && calls->probe(&from, &tag, &size)) {
@@ -67,7 +67,7 @@ bool sweep_remote_receive_row(struct sweep_remote *remote, struct sweep_remote_r
             row->outcome = (enum sweep_status)head.outcome;
             row->row.size = 0;
             text_append(&row->row, message + sizeof head, size - sizeof head);
-            remote->outstanding_points--;
+            remote->outstanding_point_count--;
         } else {
             add_waiting_rank(remote, from);
         }
@@ -96,15 +96,15 @@ void sweep_remote_finish_mpi(struct sweep_remote *remote)
 
 struct remote_worker {
     const struct sweep_grid *grid;
-    const struct launcher_calls *calls;
+    const struct launcher_mpi_functions *calls;
     struct pool pool;
     uint64_t *point_queue; /* points that no worker has: rank 0 sent them, or their process died */
-    size_t queued_points;
+    size_t queued_point_count;
     size_t unanswered_point_requests; /* requests for a point that rank 0 has not answered yet */
-    size_t queued_points_max;         /* the most points that are queued or requested */
+    size_t queued_point_count_max;    /* the most points that are queued or requested */
     /* [points] whether the process of the point has died once; if it dies again, the point fails */
     bool *died_once_by_point;
-    bool is_stopped;
+    bool was_told_to_stop;
 };
 
 static void predict_point(void *context, uint64_t job, struct text *answer)
@@ -114,7 +114,7 @@ static void predict_point(void *context, uint64_t job, struct text *answer)
     answer->data[0] = (char)('0' + outcome);
 }
 
-static void receive_messages(struct remote_worker *s)
+static void receive_points_or_stop_message(struct remote_worker *s)
 {
     int from, tag;
     size_t size;
@@ -122,9 +122,9 @@ static void receive_messages(struct remote_worker *s)
         uint64_t point = 0;
         s->calls->receive(from, tag, &point, size < sizeof point ? size : sizeof point);
         if (tag == TAG_STOP) {
-            s->is_stopped = true;
+            s->was_told_to_stop = true;
         } else {
-            s->point_queue[s->queued_points++] = point;
+            s->point_queue[s->queued_point_count++] = point;
             s->unanswered_point_requests--;
         }
     }
@@ -148,7 +148,7 @@ static void handle_pool_event(struct remote_worker *s, const struct pool_event *
                  event->answer->size - 1);
     } else if (event->kind == POOL_DEATH && !s->died_once_by_point[event->job]) {
         s->died_once_by_point[event->job] = true;
-        s->point_queue[s->queued_points++] = event->job;
+        s->point_queue[s->queued_point_count++] = event->job;
     } else if (event->kind == POOL_DEATH) {
         struct text row = {0};
         sweep_put_failed_row(&row, &s->grid->axes, (size_t)event->job, event->answer->data);
@@ -157,8 +157,8 @@ static void handle_pool_event(struct remote_worker *s, const struct pool_event *
     }
 }
 
-enum status sweep_serve_points(const struct sweep_grid *grid, size_t jobs,
-                               struct launcher *launcher, struct diag *diag)
+enum status sweep_predict_points_for_rank_0(const struct sweep_grid *grid, size_t jobs,
+                                            struct launcher *launcher, struct diag *diag)
 {
     struct sweep_predictor predictor = {.grid = grid};
     struct remote_worker s = {.grid = grid,
@@ -166,25 +166,26 @@ enum status sweep_serve_points(const struct sweep_grid *grid, size_t jobs,
                               .died_once_by_point =
                                   heap_zalloc(grid->point_count, sizeof *s.died_once_by_point)};
     size_t workers = jobs > 0 ? jobs : pool_cores();
-    s.queued_points_max = 2 * workers;
-    s.point_queue = heap_alloc(s.queued_points_max + workers + 1, sizeof *s.point_queue);
+    s.queued_point_count_max = 2 * workers;
+    s.point_queue = heap_alloc(s.queued_point_count_max + workers + 1, sizeof *s.point_queue);
     enum status status = engine_load(diag);
     if (status == STATUS_OK)
         status = pool_start(&s.pool, workers, predict_point, &predictor, diag);
     if (status == STATUS_OK)
-        status = launcher_start(launcher, diag);
-    while (status == STATUS_OK && (!s.is_stopped || s.pool.busy_workers > 0)) {
+        status = launcher_start_mpi(launcher, diag);
+    while (status == STATUS_OK && (!s.was_told_to_stop || s.pool.busy_workers > 0)) {
         struct pool_event event;
-        while (!s.is_stopped &&
-               s.queued_points + s.unanswered_point_requests < s.queued_points_max) {
+        while (!s.was_told_to_stop &&
+               s.queued_point_count + s.unanswered_point_requests < s.queued_point_count_max) {
             s.calls->send(0, TAG_WANT, NULL, 0);
             s.unanswered_point_requests++;
         }
-        receive_messages(&s);
-        while (status == STATUS_OK && s.queued_points > 0 &&
+        receive_points_or_stop_message(&s);
+        while (status == STATUS_OK && s.queued_point_count > 0 &&
                s.pool.busy_workers < s.pool.worker_count) {
             status = pool_submit_job(&s.pool, s.point_queue[0], diag);
-            memmove(s.point_queue, s.point_queue + 1, --s.queued_points * sizeof *s.point_queue);
+            memmove(s.point_queue, s.point_queue + 1,
+                    --s.queued_point_count * sizeof *s.point_queue);
         }
         if (status == STATUS_OK)
             status = pool_wait(&s.pool, LOOK_EVERY_MS, &event, diag);

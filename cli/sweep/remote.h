@@ -20,7 +20,7 @@ struct sweep_remote {
     int *waiting_ranks; /* ranks that have asked for a point and not got one yet */
     size_t waiting_count, waiting_capacity;
     /* number of points that other ranks have and whose rows have not arrived */
-    size_t outstanding_points;
+    size_t outstanding_point_count;
 };
 
 struct sweep_remote_row {
@@ -43,7 +43,7 @@ void sweep_remote_finish_mpi(struct sweep_remote *remote);
 
 /* Predicts the points that rank 0 sends, until rank 0 sends the message to stop. Every rank but
  * rank 0 calls this function. */
-enum status sweep_serve_points(const struct sweep_grid *grid, size_t jobs,
-                               struct launcher *launcher, struct diag *diag);
+enum status sweep_predict_points_for_rank_0(const struct sweep_grid *grid, size_t jobs,
+                                            struct launcher *launcher, struct diag *diag);
 
 #endif

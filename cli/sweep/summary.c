@@ -68,8 +68,8 @@ void sweep_summary_release(struct sweep_summary *s)
     *s = (struct sweep_summary){0};
 }
 
-void sweep_put_axes(struct text *out, const struct table *table, const struct sweep_summary *s,
-                    size_t row, bool of_work)
+void sweep_put_axis_values_of_row(struct text *out, const struct table *table,
+                                  const struct sweep_summary *s, size_t row, bool of_work)
 {
     for (size_t a = 0; a < s->axis_count; a++)
         if (axis_changes_workload(table->column_name[a]) == of_work)
@@ -83,7 +83,7 @@ void sweep_put_speed(struct text *out, const struct table *table, size_t row)
     table_read_number(table, row, table_find_column(table, "tokens_per_s_gpu"), &rate);
     const struct report_time_format time = report_time_format_for(step_s);
     text_printf(out, "%.1f tokens/s/GPU, a step of %.*f %s", rate, time.decimals,
-                step_s / time.unit_s, time.name);
+                step_s / time.seconds_per_unit, time.name);
 }
 
 enum status sweep_summary_make(struct sweep_summary *s, const struct table *table,
@@ -116,8 +116,8 @@ enum status sweep_summary_make(struct sweep_summary *s, const struct table *tabl
 
 /* If the points that fit have different kernels of attention, prints which strategies have which.
  * Prints nothing if the sweep varies these kernels itself. */
-static void print_kernels(struct text *out, const struct table *table,
-                          const struct sweep_summary *s)
+static void print_attention_kernels_if_differ(struct text *out, const struct table *table,
+                                              const struct sweep_summary *s)
 {
     size_t impl_column = table_find_column(table, "chosen_attention"),
            strategy_column = table_find_column(table, "chosen_strategy"),
@@ -138,12 +138,12 @@ static void print_kernels(struct text *out, const struct table *table,
         text_puts(&who, row[strategy_column]);
         if (profiles)
             text_printf(&who, "/%s", row[profile_column]);
-        kernels_add(&kernels, impl, who.data);
+        kernels_add_row_of_attention_impl(&kernels, impl, who.data);
         best = i == s->fastest_fitting_row ? impl : best;
         text_release(&who);
     }
     struct text line = {0};
-    kernels_put(&line, &kernels, best);
+    put_attention_kernels_if_differ(&line, &kernels, best);
     if (line.size > 0)
         text_printf(out, "%-11s%s\n", "kernels", line.data);
     text_release(&line);
@@ -165,8 +165,8 @@ static void print_fastest(struct text *out, const struct table *table,
 {
     for (size_t w = 0; w < s->workload_count; w++) {
         struct text work = {0}, other = {0};
-        sweep_put_axes(&work, table, s, s->best_row_of_workload[w], true);
-        sweep_put_axes(&other, table, s, s->best_row_of_workload[w], false);
+        sweep_put_axis_values_of_row(&work, table, s, s->best_row_of_workload[w], true);
+        sweep_put_axis_values_of_row(&other, table, s, s->best_row_of_workload[w], false);
         text_puts(out, other.size > 0 || s->workload_count == 1 ? "Fastest" : "Speed");
         if (s->workload_count > 1)
             text_printf(out, " of%s", work.data);
@@ -199,7 +199,7 @@ static void print_summary(struct text *out, const struct table *table,
         text_printf(out, " (%zu from an earlier run)", resumed);
     text_putc(out, '\n');
     if (s->fastest_fitting_row != SIZE_MAX)
-        print_kernels(out, table, s);
+        print_attention_kernels_if_differ(out, table, s);
 }
 
 /* Puts the number of a column; if the row lacks it, skips the column. */
@@ -269,8 +269,8 @@ enum status sweep_summary_verdict(const struct sweep_summary *s, const struct ta
     return s->count_of_status[SWEEP_FITS] == 0 ? STATUS_NO : STATUS_OK;
 }
 
-enum status sweep_summarise(const char *path, size_t resumed, bool complete, bool json,
-                            struct diag *diag)
+enum status sweep_print_summary(const char *path, size_t resumed, bool complete, bool json,
+                                struct diag *diag)
 {
     struct table table = {0};
     struct sweep_summary summary = {0};

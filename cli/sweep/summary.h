@@ -39,8 +39,8 @@ void sweep_summary_release(struct sweep_summary *summary);
 
 /* Appends the values of the axes in a row of the table, " seq=64K hp=4". of_work: those of the axes that make
  * workloads; otherwise those of the other axes. */
-void sweep_put_axes(struct text *out, const struct table *table,
-                    const struct sweep_summary *summary, size_t row, bool of_work);
+void sweep_put_axis_values_of_row(struct text *out, const struct table *table,
+                                  const struct sweep_summary *summary, size_t row, bool of_work);
 
 /* Appends the speed of a point that has a time: "617.4 tokens/s/GPU, a step of 106.15 s". */
 void sweep_put_speed(struct text *out, const struct table *table, size_t row);
@@ -52,7 +52,7 @@ enum status sweep_summary_verdict(const struct sweep_summary *summary, const str
 
 /* Prints the summary of the finished file, and returns its verdict (sweep_summary_verdict()).
  * resumed: how many rows an earlier run made. complete: an earlier run made all rows. */
-enum status sweep_summarise(const char *path, size_t resumed, bool complete, bool json,
-                            struct diag *diag);
+enum status sweep_print_summary(const char *path, size_t resumed, bool complete, bool json,
+                                struct diag *diag);
 
 #endif

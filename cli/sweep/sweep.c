@@ -131,9 +131,9 @@ static enum status run_local_points(struct sweep_run *run, struct diag *diag)
     enum status status = STATUS_OK;
     /* with other nodes the wait is short, since their messages have to be looked for */
     int wait_ms = run->remote.launcher->process_count > 1 ? 2 : 1000;
-    while (status == STATUS_OK && interrupt_signal() == 0 &&
+    while (status == STATUS_OK && interrupt_caught_signal() == 0 &&
            (run->queue.next < run->queue.point_count || run->pool.busy_workers > 0 ||
-            run->remote.outstanding_points > 0)) {
+            run->remote.outstanding_point_count > 0)) {
         struct pool_event event;
         if (run->remote.launcher->process_count > 1)
             status = exchange_with_remote(run, diag);
@@ -141,7 +141,7 @@ static enum status run_local_points(struct sweep_run *run, struct diag *diag)
             status = pool_submit_job(&run->pool, run->queue.point[run->queue.next++], diag);
         if (status == STATUS_OK)
             status = pool_wait(&run->pool, wait_ms, &event, diag);
-        if (status == STATUS_OK && interrupt_signal() == 0)
+        if (status == STATUS_OK && interrupt_caught_signal() == 0)
             status = handle_pool_event(run, &event, diag);
         show_progress(run);
     }
@@ -166,27 +166,27 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
     if (status == STATUS_OK)
         status = pool_start(&run.pool, jobs, predict_point, &predictor, diag);
     if (status == STATUS_OK)
-        status = launcher_start(launcher, diag);
+        status = launcher_start_mpi(launcher, diag);
     progress_begin(&run.progress, journal->points_with_known_row + run.queue.point_count,
                    journal->points_with_known_row);
     if (status == STATUS_OK)
         status = run_local_points(&run, diag);
     progress_end();
-    if (status == STATUS_OK && interrupt_signal() == 0)
+    if (status == STATUS_OK && interrupt_caught_signal() == 0)
         sweep_remote_finish_mpi(&run.remote);
     pool_release(&run.pool);
     interrupt_release(&interrupt);
-    if (status == STATUS_OK && interrupt_signal() != 0) {
+    if (status == STATUS_OK && interrupt_caught_signal() != 0) {
         if (journal->sweep_path != NULL)
             status = diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
                                 "ended by %s: %zu of %zu rows are kept in %s, and the same command "
                                 "continues",
-                                interrupt_signal_name(), journal->points_with_known_row,
+                                interrupt_describe_signal(), journal->points_with_known_row,
                                 grid->point_count, journal->journal_path.data);
         else
             status = diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
                                 "ended by %s; with -o, rows would have been kept",
-                                interrupt_signal_name());
+                                interrupt_describe_signal());
     }
     sweep_remote_release(&run.remote);
     free(run.queue.point);

@@ -49,7 +49,7 @@ static struct error_sums sum_errors_of_table(const struct validation *v, size_t 
     struct error_sums sum = {0};
     for (size_t i = 0; i < v->rows->row_count; i++) {
         double error;
-        bool wanted = table == SIZE_MAX || validation_same_table(v, table, i);
+        bool wanted = table == SIZE_MAX || validation_are_rows_of_one_table(v, table, i);
         if (!wanted || !closed_form_error(v, i, share, &error))
             continue;
         error_means_add(&sum.closed_form, error);
@@ -84,7 +84,7 @@ void validation_print_baseline(struct text *out, const struct validation *v)
         if (done[i] || !closed_form_error(v, i, share, &error))
             continue;
         for (size_t k = i; k < v->rows->row_count; k++)
-            done[k] |= validation_same_table(v, i, k);
+            done[k] |= validation_are_rows_of_one_table(v, i, k);
         struct error_sums sum = sum_errors_of_table(v, i, share);
         const struct external_run *row = &v->rows->rows[i];
         text_printf(out, "  %s %s %s: %.1f %%, %+.1f %%, of %zu; simulated %.1f %%\n",

@@ -17,7 +17,7 @@ struct row_checker {
     struct text columns;
     struct text *out;
     /* the rows that can be read, to compare rows with each other */
-    struct external_runs rows_read_without_fault;
+    struct external_runs readable_rows;
     size_t row_count, faulty_count;
     size_t unchecked_steps; /* training steps for which published_step_s() is NAN */
     bool has_fault;         /* a fault was found in the current row */
@@ -101,8 +101,9 @@ static const struct external_run *find_row_of_same_run(const struct row_checker 
                                                        const struct external_run *row,
                                                        enum measurement_metric metric)
 {
-    for (const struct external_run *other = c->rows_read_without_fault.rows; other < row; other++)
-        if (other->metric == metric && other->is_number && validation_same_run(other, row))
+    for (const struct external_run *other = c->readable_rows.rows; other < row; other++)
+        if (other->metric == metric && other->is_number &&
+            validation_are_rows_of_one_run(other, row))
             return other;
     return NULL;
 }
@@ -123,7 +124,7 @@ static void check_mfu(struct row_checker *c, const struct external_run *row,
     double mfu_from_step =
         mfu_fraction(convention, &setup->model, choices->seq, choices->global_batch,
                      choices->activations != CHOICE_ACTIVATIONS_KEEP, step_s, choices->ranks,
-                     setup->cluster.device.peak_flop_per_s);
+                     setup->cluster.device.peak_bf16_flop_per_s);
     if (!are_values_close(mfu_from_step, mfu))
         report_fault(c, row->place,
                      "mfu is %.4g, and %.4g tokens/s/GPU (line %u) are %.4g by convention %s", mfu,
@@ -133,8 +134,8 @@ static void check_mfu(struct row_checker *c, const struct external_run *row,
 
 static void check_not_duplicate(struct row_checker *c, const struct external_run *row)
 {
-    for (const struct external_run *other = c->rows_read_without_fault.rows; other < row; other++)
-        if (other->metric == row->metric && validation_same_run(other, row) &&
+    for (const struct external_run *other = c->readable_rows.rows; other < row; other++)
+        if (other->metric == row->metric && validation_are_rows_of_one_run(other, row) &&
             strcmp(other->cells[EXTERNAL_AGAINST], row->cells[EXTERNAL_AGAINST]) == 0)
             report_fault(c, row->place, "is the same run and metric as line %u", other->place.line);
 }
@@ -199,8 +200,7 @@ static enum status read_single_row(struct row_checker *c, const struct record *r
     for (uint32_t line = 2; line < record->place.line; line++)
         text_putc(&text, '\n');
     records_append_fields(&text, record->fields, record->field_count);
-    enum status status =
-        external_parse(&c->rows_read_without_fault, c->path, text.data, text.size, diag);
+    enum status status = external_parse(&c->readable_rows, c->path, text.data, text.size, diag);
     text_release(&text);
     return status;
 }
@@ -212,20 +212,18 @@ static enum status check_row(void *context, const struct record *record, struct 
     if (c->columns.size == 0) {
         records_append_fields(&c->columns, record->fields, record->field_count);
         text_putc(&c->columns, '\n');
-        return external_parse(&c->rows_read_without_fault, c->path, c->columns.data,
-                              c->columns.size, diag);
+        return external_parse(&c->readable_rows, c->path, c->columns.data, c->columns.size, diag);
     }
     c->row_count++;
     c->has_fault = false;
-    size_t before = c->rows_read_without_fault.row_count;
+    size_t before = c->readable_rows.row_count;
     if (read_single_row(c, record, &own) != STATUS_OK) {
         text_append(c->out, own.text, own.size);
         c->has_fault = true;
-        if (c->rows_read_without_fault.row_count >
-            before) /* the fault was found after the row was added */
-            c->rows_read_without_fault.row_count--;
+        if (c->readable_rows.row_count > before) /* the fault was found after the row was added */
+            c->readable_rows.row_count--;
     } else {
-        check_fields(c, &c->rows_read_without_fault.rows[c->rows_read_without_fault.row_count - 1]);
+        check_fields(c, &c->readable_rows.rows[c->readable_rows.row_count - 1]);
     }
     c->faulty_count += c->has_fault;
     diag_release(&own);
@@ -252,7 +250,7 @@ enum status validation_check_rows(struct text *out, const char *path, struct dia
                         c.unchecked_steps);
         status = c.faulty_count > 0 ? STATUS_NO : STATUS_OK;
     }
-    external_release(&c.rows_read_without_fault);
+    external_release(&c.readable_rows);
     text_release(&c.columns);
     text_release(&file);
     return status;

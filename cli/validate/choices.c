@@ -24,7 +24,7 @@ static int sign_of_better_value(enum measurement_metric metric)
     }
 }
 
-struct choice_tally {
+struct choice_prediction_tally {
     /* best_predicted_groups: groups whose best choice is predicted; nearly_best_groups: groups in which the predicted
      * choice is within 2 % of the best */
     size_t group_count, best_predicted_groups, nearly_best_groups;
@@ -35,7 +35,7 @@ struct choice_tally {
 /* Adds the group of row i to *tally: the predicted rows from i on that have the metric of row i and differ from it only
  * in the choice. Marks them as done. A row that is alone in its group is not counted. */
 static void count_group_of_choices(const struct validation *v, const char *choice, size_t i,
-                                   bool *done, struct choice_tally *tally)
+                                   bool *done, struct choice_prediction_tally *tally)
 {
     const struct external_run *row = v->rows->rows;
     size_t members = 0, best = i, ours = i;
@@ -68,11 +68,11 @@ void validation_print_choices(struct text *out, const struct validation *v)
         bool *done = heap_zalloc(v->rows->row_count + 1, sizeof *done);
         for (size_t i = 0; i < v->rows->row_count; i++) {
             const struct external_run *row = &v->rows->rows[i];
-            struct choice_tally tally = {0};
+            struct choice_prediction_tally tally = {0};
             for (size_t k = i; k < v->rows->row_count; k++)
                 if (!done[k] && v->row[k].result.outcome == OUTCOME_OK &&
                     sign_of_better_value(v->rows->rows[k].metric) != 0 &&
-                    validation_same_table(v, i, k))
+                    validation_are_rows_of_one_table(v, i, k))
                     count_group_of_choices(v, choices[c], k, done, &tally);
             if (tally.group_count == 0)
                 continue;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* A run that was predicted, and the interval of its prediction. */
-struct judged_run {
+struct run_with_interval {
     const struct residual *run;
     struct interval interval;
     bool is_error_inside_interval;
@@ -18,8 +18,9 @@ struct judged_run {
 /* Fills judged[] with the runs that have an error, each with the interval of its time and whether its error lies
  * inside. Returns their number. first: the error is that at first sight, if it is known, and the interval is made
  * without the rows of the run's laboratory. */
-static size_t judge_runs(struct judged_run *judged, const struct residuals *runs,
-                         const struct evidence *evidence, bool first)
+static size_t find_runs_with_intervals(struct run_with_interval *judged,
+                                       const struct residuals *runs,
+                                       const struct evidence *evidence, bool first)
 {
     size_t count = 0;
     for (size_t i = 0; i < runs->row_count; i++) {
@@ -29,7 +30,7 @@ static size_t judge_runs(struct judged_run *judged, const struct residuals *runs
                                  : run->log_ratio[RESIDUAL_TIME];
         if (isnan(value))
             continue;
-        struct judged_run *j = &judged[count++];
+        struct run_with_interval *j = &judged[count++];
         j->run = run;
         j->interval = interval_of_run(evidence, RESIDUAL_TIME, run, first ? run->laboratory : NULL);
         j->is_error_inside_interval = value >= j->interval.low && value <= j->interval.high;
@@ -37,12 +38,12 @@ static size_t judge_runs(struct judged_run *judged, const struct residuals *runs
     return count;
 }
 
-typedef bool in_class_fn(const struct judged_run *judged, int class);
+typedef bool in_class_fn(const struct run_with_interval *judged, int class);
 
 /* Counts the runs of a class, and how many of them lie inside their intervals. Also returns the mean share over
  * laboratories, and the median half width of the intervals. */
-static struct coverage coverage_of(const struct judged_run *judged, size_t count,
-                                   in_class_fn *is_run_in_class, int class)
+static struct coverage coverage_of_class(const struct run_with_interval *judged, size_t count,
+                                         in_class_fn *is_run_in_class, int class)
 {
     struct coverage c = {0};
     double *half_widths = heap_zalloc(count + 1, sizeof *half_widths);
@@ -75,7 +76,7 @@ static struct coverage coverage_of(const struct judged_run *judged, size_t count
     return c;
 }
 
-static bool is_in_class_of_all_runs(const struct judged_run *judged, int class)
+static bool is_in_class_of_all_runs(const struct run_with_interval *judged, int class)
 {
     (void)judged;
     (void)class;
@@ -84,7 +85,7 @@ static bool is_in_class_of_all_runs(const struct judged_run *judged, int class)
 
 /* Returns how many unmeasured features widen the interval by at least INTERVAL_NOTABLE_DEVIATION: 0, 1, or 2 for two or
  * more. */
-static int class_of_unmeasured_count(const struct judged_run *judged)
+static int class_by_unmeasured_feature_count(const struct run_with_interval *judged)
 {
     int count = 0;
     for (uint32_t i = 0; i < judged->interval.unmeasured_count; i++)
@@ -93,12 +94,12 @@ static int class_of_unmeasured_count(const struct judged_run *judged)
     return count < 2 ? count : 2;
 }
 
-static bool has_unmeasured_count(const struct judged_run *judged, int class)
+static bool is_in_class_of_unmeasured_count(const struct run_with_interval *judged, int class)
 {
-    return class_of_unmeasured_count(judged) == class;
+    return class_by_unmeasured_feature_count(judged) == class;
 }
 
-static bool has_unmeasured_feature(const struct judged_run *judged, int class)
+static bool is_in_class_of_unmeasured_feature(const struct run_with_interval *judged, int class)
 {
     for (uint32_t i = 0; i < judged->interval.unmeasured_count; i++)
         if (judged->interval.unmeasured[i].feature == class &&
@@ -108,7 +109,7 @@ static bool has_unmeasured_feature(const struct judged_run *judged, int class)
     return false;
 }
 
-static bool has_mechanism(const struct judged_run *judged, int class)
+static bool is_in_class_of_unmeasured_mechanism(const struct run_with_interval *judged, int class)
 {
     for (uint32_t i = 0; i < judged->interval.unmeasured_count; i++)
         if (judged->interval.unmeasured[i].feature == FEATURE_MECHANISM &&
@@ -125,24 +126,24 @@ static const struct {
     int class;
 } classes[] = {
     {"all", is_in_class_of_all_runs, 0},
-    {"everything measured", has_unmeasured_count, 0},
-    {"one feature unmeasured", has_unmeasured_count, 1},
-    {"two or more unmeasured", has_unmeasured_count, 2},
-    {"profile unmeasured", has_unmeasured_feature, FEATURE_PROFILE},
-    {"profile neutral", has_unmeasured_feature, FEATURE_NEUTRAL},
-    {"tensor parallelism", has_mechanism, MECHANISM_TENSOR},
-    {"pipelines", has_mechanism, MECHANISM_PIPELINE},
-    {"context parallelism", has_mechanism, MECHANISM_CONTEXT},
-    {"optimizer on the host", has_mechanism, MECHANISM_HOST_OPTIMIZER},
-    {"plain data parallelism", has_mechanism, MECHANISM_DATA_PARALLEL_ONLY},
-    {"measured elsewhere", has_unmeasured_feature, FEATURE_ELSEWHERE},
-    {"not together", has_unmeasured_feature, FEATURE_TOGETHER},
-    {"device or kernel", has_unmeasured_feature, FEATURE_KERNEL},
-    {"another size", has_unmeasured_feature, FEATURE_FAR},
-    {"short layers", has_unmeasured_feature, FEATURE_SMALL},
+    {"everything measured", is_in_class_of_unmeasured_count, 0},
+    {"one feature unmeasured", is_in_class_of_unmeasured_count, 1},
+    {"two or more unmeasured", is_in_class_of_unmeasured_count, 2},
+    {"profile unmeasured", is_in_class_of_unmeasured_feature, FEATURE_PROFILE},
+    {"profile neutral", is_in_class_of_unmeasured_feature, FEATURE_NEUTRAL},
+    {"tensor parallelism", is_in_class_of_unmeasured_mechanism, MECHANISM_TENSOR},
+    {"pipelines", is_in_class_of_unmeasured_mechanism, MECHANISM_PIPELINE},
+    {"context parallelism", is_in_class_of_unmeasured_mechanism, MECHANISM_CONTEXT},
+    {"optimizer on the host", is_in_class_of_unmeasured_mechanism, MECHANISM_HOST_OPTIMIZER},
+    {"plain data parallelism", is_in_class_of_unmeasured_mechanism, MECHANISM_DATA_PARALLEL_ONLY},
+    {"measured elsewhere", is_in_class_of_unmeasured_feature, FEATURE_ELSEWHERE},
+    {"not together", is_in_class_of_unmeasured_feature, FEATURE_TOGETHER},
+    {"device or kernel", is_in_class_of_unmeasured_feature, FEATURE_KERNEL},
+    {"another size", is_in_class_of_unmeasured_feature, FEATURE_FAR},
+    {"short layers", is_in_class_of_unmeasured_feature, FEATURE_SMALL},
 };
 
-static size_t add_coverage(struct coverage *out, const char *name, struct coverage c)
+static size_t add_class_unless_empty(struct coverage *out, const char *name, struct coverage c)
 {
     if (c.run_count == 0)
         return 0;
@@ -152,11 +153,12 @@ static size_t add_coverage(struct coverage *out, const char *name, struct covera
 }
 
 /* Fills out[] with a class for each laboratory, and returns their number. */
-static size_t add_laboratories(struct coverage *out, const struct judged_run *judged, size_t count)
+static size_t add_class_of_each_laboratory(struct coverage *out,
+                                           const struct run_with_interval *judged, size_t count)
 {
     bool *done = heap_zalloc(count + 1, sizeof *done);
-    struct judged_run *own = heap_zalloc(count + 1, sizeof *own);
-    size_t added = 0;
+    struct run_with_interval *own = heap_zalloc(count + 1, sizeof *own);
+    size_t added_class_count = 0;
     for (size_t i = 0; i < count; i++) {
         size_t n = 0;
         for (size_t k = i; k < count && !done[i]; k++) {
@@ -165,30 +167,31 @@ static size_t add_laboratories(struct coverage *out, const struct judged_run *ju
             own[n++] = judged[k];
             done[k] = k != i;
         }
-        added += add_coverage(&out[added], judged[i].run->laboratory,
-                              coverage_of(own, n, is_in_class_of_all_runs, 0));
+        added_class_count +=
+            add_class_unless_empty(&out[added_class_count], judged[i].run->laboratory,
+                                   coverage_of_class(own, n, is_in_class_of_all_runs, 0));
     }
     free(own);
     free(done);
-    return added;
+    return added_class_count;
 }
 
 size_t coverage_make(struct coverage *out, const struct residuals *runs,
                      const struct evidence *evidence, bool first)
 {
-    struct judged_run *judged = heap_zalloc(runs->row_count + 1, sizeof *judged);
-    const size_t count = judge_runs(judged, runs, evidence, first);
+    struct run_with_interval *judged = heap_zalloc(runs->row_count + 1, sizeof *judged);
+    const size_t count = find_runs_with_intervals(judged, runs, evidence, first);
     size_t made = 0;
     for (size_t i = 0; i < ARRAY_LEN(classes); i++)
-        made +=
-            add_coverage(&out[made], classes[i].name,
-                         coverage_of(judged, count, classes[i].is_run_in_class, classes[i].class));
-    made += add_laboratories(&out[made], judged, count);
+        made += add_class_unless_empty(
+            &out[made], classes[i].name,
+            coverage_of_class(judged, count, classes[i].is_run_in_class, classes[i].class));
+    made += add_class_of_each_laboratory(&out[made], judged, count);
     free(judged);
     return made;
 }
 
-size_t coverage_class_count_max(const struct residuals *runs)
+size_t coverage_max_class_count(const struct residuals *runs)
 {
     return ARRAY_LEN(classes) + runs->row_count;
 }
@@ -198,7 +201,7 @@ void coverage_print(struct text *out, const struct residuals *runs, const struct
     static const char *const titles[] = {
         "of today's errors, by all rows",
         "at first sight (today's errors where there are none), by rows of other laboratories"};
-    struct coverage *rows = heap_zalloc(coverage_class_count_max(runs), sizeof *rows);
+    struct coverage *rows = heap_zalloc(coverage_max_class_count(runs), sizeof *rows);
     for (int first = 0; first < 2; first++) {
         const size_t count = coverage_make(rows, runs, evidence, first == 1);
         if (count == 0)
@@ -271,8 +274,8 @@ static void add_verdict_cases_of_figure(struct verdict_reliability *c, const str
     }
 }
 
-void coverage_print_fits(struct text *out, const struct validation *figures,
-                         const struct external_validation *steps)
+void coverage_print_verdict_reliability(struct text *out, const struct validation *figures,
+                                        const struct external_validation *steps)
 {
     struct verdict_reliability c = {0};
     for (size_t i = 0; i < figures->rows->row_count; i++)

@@ -18,13 +18,13 @@ struct coverage {
     double median_half_width_share; /* median of (high - low) / 2 over the predicted value */
 };
 
-/* Fills out[0..coverage_class_count_max()) with the classes that have runs, the class "all" first, and returns their
+/* Fills out[0..coverage_max_class_count()) with the classes that have runs, the class "all" first, and returns their
  * number. Without `first`, a run counts with its present error, and intervals are made from all rows. With `first`,
  * it counts with its error at first sight (with its present one, if that is not known), and its interval is made
  * from the rows of other laboratories. */
 size_t coverage_make(struct coverage *out, const struct residuals *runs,
                      const struct evidence *evidence, bool first);
-size_t coverage_class_count_max(const struct residuals *runs);
+size_t coverage_max_class_count(const struct residuals *runs);
 
 /* Appends tables of coverage by the number of unmeasured features, by feature and by laboratory. */
 void coverage_print(struct text *out, const struct residuals *runs,
@@ -32,7 +32,7 @@ void coverage_print(struct text *out, const struct residuals *runs,
 
 /* Appends which share of runs fits, by the probability with which they were predicted to fit, and the Brier score of
  * these probabilities. The runs are those that ran or ran out of memory. */
-void coverage_print_fits(struct text *out, const struct validation *figures,
-                         const struct external_validation *steps);
+void coverage_print_verdict_reliability(struct text *out, const struct validation *figures,
+                                        const struct external_validation *steps);
 
 #endif

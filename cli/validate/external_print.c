@@ -13,7 +13,8 @@ static const char *column_text(const struct external_run *row, enum external_col
     return row->cells[which];
 }
 
-static const struct external_answer *answer_of(const struct external_validation *v, size_t i)
+static const struct external_answer *external_answer_of_row(const struct external_validation *v,
+                                                            size_t i)
 {
     return &v->answer[v->answer_of_row[i]];
 }
@@ -24,8 +25,8 @@ static void put_memory(struct text *out, const struct external_run *row,
                        const struct external_result *result)
 {
     double measured; /* the measured memory, in the unit of the column */
-    const enum external_memory_kind kind = external_memory_kind(row->second_metric);
-    const char *what = external_compared_memory(kind);
+    const enum external_memory_kind kind = external_metric_memory_kind(row->second_metric);
+    const char *what = external_compared_memory_name(kind);
     const char *value = column_text(row, EXTERNAL_SECOND_VALUE);
     if (what == NULL || !parse_double(value, strlen(value), &measured))
         return;
@@ -49,7 +50,7 @@ static void put_rows(struct text *out, const struct external_validation *v, bool
         units_put_tokens(out, row->seq_len);
         text_puts(out, ": ");
         if (result->outcome == OUTCOME_ERROR) {
-            text_printf(out, "%.4g s; error: %s\n", row->step_s, result->prediction_error);
+            text_printf(out, "%.4g s; error: %s\n", row->step_s, result->prediction_failure_text);
             continue;
         }
         text_printf(out, "%.4g -> %.4g s  %+.1f %%", row->step_s, result->step_s,
@@ -61,8 +62,9 @@ static void put_rows(struct text *out, const struct external_validation *v, bool
             text_printf(out, "  (not counted: %s)", column_text(row, EXTERNAL_COUNTS));
         text_putc(out, '\n');
         if (result->outcome == OUTCOME_WRONG)
-            validation_put_arithmetic(out, &answer_of(v, i)->verdict, &answer_of(v, i)->reserved,
-                                      "it ran, yet ");
+            validation_put_memory_arithmetic(out, &external_answer_of_row(v, i)->verdict,
+                                             &external_answer_of_row(v, i)->reserved,
+                                             "it ran, yet ");
     }
 }
 
@@ -70,24 +72,25 @@ static void put_rows(struct text *out, const struct external_validation *v, bool
 
 typedef void key_fn(struct text *key, const struct external_validation *v, size_t i);
 
-static void put_key_source(struct text *key, const struct external_validation *v, size_t i)
+static void put_group_key_source(struct text *key, const struct external_validation *v, size_t i)
 {
     text_puts(key, column_text(&v->runs->rows[i], EXTERNAL_SOURCE));
 }
 
-static void put_key_device_family(struct text *key, const struct external_validation *v, size_t i)
+static void put_group_key_device_family(struct text *key, const struct external_validation *v,
+                                        size_t i)
 {
     const char *gpu = column_text(&v->runs->rows[i], EXTERNAL_GPU);
     text_append(key, gpu, strcspn(gpu, "-_"));
 }
 
-static void put_key_device(struct text *key, const struct external_validation *v, size_t i)
+static void put_group_key_device(struct text *key, const struct external_validation *v, size_t i)
 {
     text_puts(key, column_text(&v->runs->rows[i], EXTERNAL_GPU));
 }
 
 /* The key is the name of the framework up to its version: "torchtitan" of "torchtitan 2024-12, FSDP eager". */
-static void put_key_framework(struct text *key, const struct external_validation *v, size_t i)
+static void put_group_key_framework(struct text *key, const struct external_validation *v, size_t i)
 {
     const char *name = column_text(&v->runs->rows[i], EXTERNAL_FRAMEWORK);
     size_t size = strcspn(name, ",");
@@ -100,18 +103,22 @@ static void put_key_framework(struct text *key, const struct external_validation
     text_append(key, name, size);
 }
 
-static void put_key_one_or_more_nodes(struct text *key, const struct external_validation *v,
+static void put_group_key_one_or_more_nodes(struct text *key, const struct external_validation *v,
+                                            size_t i)
+{
+    text_puts(key,
+              external_answer_of_row(v, i)->node_count == 1 ? "GPUs of one node" : "more nodes");
+}
+
+static void put_group_key_memory_kind(struct text *key, const struct external_validation *v,
                                       size_t i)
 {
-    text_puts(key, answer_of(v, i)->node_count == 1 ? "GPUs of one node" : "more nodes");
+    text_puts(key, external_memory_kind_name(
+                       external_metric_memory_kind(v->runs->rows[i].second_metric)));
 }
 
-static void put_key_memory_kind(struct text *key, const struct external_validation *v, size_t i)
-{
-    text_puts(key, external_memory_kind_name(external_memory_kind(v->runs->rows[i].second_metric)));
-}
-
-static void put_key_same_for_all(struct text *key, const struct external_validation *v, size_t i)
+static void put_group_key_same_for_all(struct text *key, const struct external_validation *v,
+                                       size_t i)
 {
     (void)v;
     (void)i;
@@ -128,19 +135,20 @@ static const struct mean_table {
     key_fn *key;
     error_fn *error;
 } tables[] = {
-    {"source", "by source", put_key_source, external_counted_time_error},
-    {"device", "by device", put_key_device_family, external_counted_time_error},
-    {"named_device", "by device as the source names it", put_key_device,
+    {"source", "by source", put_group_key_source, external_counted_time_error},
+    {"device", "by device", put_group_key_device_family, external_counted_time_error},
+    {"named_device", "by device as the source names it", put_group_key_device,
      external_counted_time_error},
-    {"framework", "by framework", put_key_framework, external_counted_time_error},
-    {"scale", "by scale", put_key_one_or_more_nodes, external_counted_time_error},
-    {"all", "all", put_key_same_for_all, external_counted_time_error},
-    {"memory", "memory, predicted / measured - 1", put_key_source, external_counted_memory_error},
-    {"memory_kind", "memory by what the source calls it", put_key_memory_kind,
+    {"framework", "by framework", put_group_key_framework, external_counted_time_error},
+    {"scale", "by scale", put_group_key_one_or_more_nodes, external_counted_time_error},
+    {"all", "all", put_group_key_same_for_all, external_counted_time_error},
+    {"memory", "memory, predicted / measured - 1", put_group_key_source,
      external_counted_memory_error},
-    {"large_memory", "reserved memory of at least 0.4 of the device's", put_key_source,
+    {"memory_kind", "memory by what the source calls it", put_group_key_memory_kind,
+     external_counted_memory_error},
+    {"large_memory", "reserved memory of at least 0.4 of the device's", put_group_key_source,
      external_large_reserved_error},
-    {"large_memory", NULL, put_key_same_for_all, external_large_reserved_error},
+    {"large_memory", NULL, put_group_key_same_for_all, external_large_reserved_error},
 };
 
 /* Fills a row for each group of rows of a set that have the same key, in the order of their first rows. */
@@ -174,7 +182,7 @@ static void put_groups(struct rows *rows, const struct external_validation *v, c
         rows_put_name(rows, name.data + 2);
         rows_put_number(rows, (double)means.count);
         rows_put_number(rows, error_means_mean_absolute(&means));
-        rows_put_number(rows, error_means_mean(&means));
+        rows_put_number(rows, error_means_mean_signed(&means));
         rows_put_number(rows, means.worst_error);
     }
     text_release(&name);
@@ -208,8 +216,8 @@ void external_validation_put_means(struct json_out *json, const struct external_
     rows_end(&rows);
 }
 
-static size_t count_outcome(const struct external_validation *v, const char *set,
-                            enum measurement_outcome outcome)
+static size_t count_rows_of_set_with_outcome(const struct external_validation *v, const char *set,
+                                             enum measurement_outcome outcome)
 {
     size_t count = 0;
     for (size_t i = 0; i < v->runs->row_count; i++)
@@ -217,13 +225,13 @@ static size_t count_outcome(const struct external_validation *v, const char *set
     return count;
 }
 
-static void put_results_of_row_set(struct text *out, const struct external_validation *v,
-                                   const char *set)
+static void put_errors_and_verdicts_of_row_set(struct text *out,
+                                               const struct external_validation *v, const char *set)
 {
     const char *of = set[0] == '\0' ? "" : " of set ";
-    const size_t right = count_outcome(v, set, OUTCOME_OK),
-                 wrong = count_outcome(v, set, OUTCOME_WRONG),
-                 error = count_outcome(v, set, OUTCOME_ERROR);
+    const size_t right = count_rows_of_set_with_outcome(v, set, OUTCOME_OK),
+                 wrong = count_rows_of_set_with_outcome(v, set, OUTCOME_WRONG),
+                 error = count_rows_of_set_with_outcome(v, set, OUTCOME_ERROR);
     text_printf(out,
                 "errors of measured training steps%s%s: number of runs, mean of absolute values, "
                 "mean, worst; of speed, measured / predicted seconds - 1: + is predicted faster "
@@ -246,5 +254,6 @@ void external_validation_print(struct text *out, const struct external_validatio
     put_rows(out, v, all);
     for (size_t i = 0; i < v->runs->row_count; i++)
         if (external_is_first_of_set(v->runs, i))
-            put_results_of_row_set(out, v, column_text(&v->runs->rows[i], EXTERNAL_SET));
+            put_errors_and_verdicts_of_row_set(out, v,
+                                               column_text(&v->runs->rows[i], EXTERNAL_SET));
 }

@@ -36,7 +36,7 @@ static void resolve_paths_in_file_options(struct options *options, struct arena 
 {
     static const char *const files[] = {"model", "cluster", "costs"};
     for (size_t f = 0; f < ARRAY_LEN(files); f++)
-        if (options_given(options, files[f]))
+        if (is_option_given(options, files[f]))
             options_replace_text(
                 options, files[f],
                 path_of_file_named_in_csv(arena, csv, options_text(options, files[f])));
@@ -45,7 +45,7 @@ static void resolve_paths_in_file_options(struct options *options, struct arena 
 /* Chooses the strategy's own profile if the args name none, since measurements were made with a framework. */
 static void use_strategy_profile(struct options *options)
 {
-    if (!options_given(options, "profile"))
+    if (!is_option_given(options, "profile"))
         options_replace_text(options, "profile", "published");
 }
 
@@ -59,7 +59,7 @@ static const struct option_set other_options = {"prediction", other_rows, ARRAY_
 
 /* Appends the text of --documents, "FILE" or "histogram:FILE". The path of a shipped file is completed by the folder of
  * the data. */
-static enum status put_lengths(struct text *out, const char *text, struct diag *diag)
+static enum status put_documents_option_text(struct text *out, const char *text, struct diag *diag)
 {
     static const char histogram[] = "histogram:";
     if (strncmp(text, histogram, strlen(histogram)) == 0) {
@@ -83,12 +83,13 @@ static enum status put_lengths(struct text *out, const char *text, struct diag *
 static enum status read_sampled_documents(struct setup *setup, const struct options *options,
                                           struct diag *diag)
 {
-    if (!options_given(options, "documents"))
+    if (!is_option_given(options, "documents"))
         return documents_check_options(options, diag);
     struct packed_sets_request *sampled = arena_alloc(&setup->arena, sizeof *sampled);
     struct text lengths = {0};
     *sampled = documents_read_set_request(options);
-    enum status status = put_lengths(&lengths, options_text(options, "documents"), diag);
+    enum status status =
+        put_documents_option_text(&lengths, options_text(options, "documents"), diag);
     if (status == STATUS_OK)
         sampled->lengths_text = arena_printf(&setup->arena, "%s", lengths.data);
     setup->sampled_packing = sampled;

@@ -76,7 +76,7 @@ const struct row_table validate_rows[VALIDATE_ROW_COUNT] = {
 };
 
 /* Fills the columns that the file of measurements has. A number that is not given becomes null. */
-static void put_columns(struct rows *rows, const struct external_run *run)
+static void put_measurement_file_columns(struct rows *rows, const struct external_run *run)
 {
     for (size_t i = 0; i < EXTERNAL_COLUMN_COUNT; i++) {
         double number = NAN;
@@ -100,29 +100,31 @@ static void put_verdict(struct rows *rows, enum measurement_outcome outcome, boo
 static void put_figure(struct rows *rows, const struct validation *v, size_t i)
 {
     const struct validated_row *judged = &v->row[i];
-    put_columns(rows, &v->rows->rows[i]);
+    put_measurement_file_columns(rows, &v->rows->rows[i]);
     if (judged->result.predicted_text != NULL)
         rows_put_name(rows, judged->result.predicted_text);
     else
         rows_put_number(rows, judged->result.predicted);
     rows_put_number(rows, judged->result.relative_error);
     put_verdict(rows, judged->result.outcome, judged->counts_in_means,
-                judged->result.prediction_error != NULL ? judged->result.prediction_error
-                                                        : judged->remark);
+                judged->result.prediction_failure_text != NULL
+                    ? judged->result.prediction_failure_text
+                    : judged->remark);
 }
 
 static void put_step(struct rows *rows, const struct external_validation *v, size_t i)
 {
     const struct external_result *result = &v->result[i];
-    put_columns(rows, &v->runs->rows[i]);
+    put_measurement_file_columns(rows, &v->runs->rows[i]);
     rows_put_number(rows, result->step_s);
     rows_put_number(rows, result->relative_error);
     rows_put_number(rows, result->peak_bytes);
     rows_put_number(rows, result->reserved_bytes);
-    rows_put_name(rows,
-                  external_memory_kind_name(external_memory_kind(v->runs->rows[i].second_metric)));
+    rows_put_name(rows, external_memory_kind_name(
+                            external_metric_memory_kind(v->runs->rows[i].second_metric)));
     rows_put_number(rows, result->memory_error);
-    put_verdict(rows, result->outcome, v->runs->rows[i].is_counted, result->prediction_error);
+    put_verdict(rows, result->outcome, v->runs->rows[i].is_counted,
+                result->prediction_failure_text);
 }
 
 void validation_print_json(struct text *out, const struct validation *v,

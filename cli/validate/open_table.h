@@ -11,7 +11,7 @@
  * - 1. */
 struct accuracy_table_row {
     /* the first of the runs, which all have its source, device, framework and scale */
-    const struct residual *first_run;
+    const struct residual *first_residual;
     struct error_means errors;
     /* the runs that have a 90 % interval from the rows of other laboratories */
     size_t runs_with_interval;
@@ -20,11 +20,11 @@ struct accuracy_table_row {
 
 /* Fills rows[], which has room for runs->row_count rows, and returns their number. evidence: the measured runs from
  * which intervals are made. */
-size_t open_table_make(struct accuracy_table_row *rows, const struct residuals *runs,
-                       const struct evidence *evidence);
+size_t open_table_make_accuracy_rows(struct accuracy_table_row *rows, const struct residuals *runs,
+                                     const struct evidence *evidence);
 
 /* Appends the table as aligned text, or as Markdown. */
-void open_table_print(struct text *out, const struct residuals *runs,
-                      const struct evidence *evidence, bool markdown);
+void open_table_print_accuracy(struct text *out, const struct residuals *runs,
+                               const struct evidence *evidence, bool markdown);
 
 #endif

@@ -71,7 +71,7 @@ static enum status replace_or_add_block(struct text *document, const char *path,
 
 /* ---- figures ---- */
 
-static bool has_source(const struct validation *v, size_t i, const char *source)
+static bool is_row_of_source(const struct validation *v, size_t i, const char *source)
 {
     return strcmp(v->rows->rows[i].cells[EXTERNAL_SOURCE], source) == 0;
 }
@@ -81,7 +81,7 @@ static void put_means(struct text *out, const struct validation *v, const char *
     bool *done = heap_zalloc(v->rows->row_count + 1, sizeof *done);
     text_puts(out, "| place | metric | values | mean | worst |\n| --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < v->rows->row_count; i++) {
-        if (done[i] || !v->row[i].counts_in_means || !has_source(v, i, source))
+        if (done[i] || !v->row[i].counts_in_means || !is_row_of_source(v, i, source))
             continue;
         const struct error_means means = validation_table_means(v, i, done);
         text_printf(out, "| %s | %s | %zu | %.1f %% | %+.1f %% |\n",
@@ -122,19 +122,20 @@ static void put_figure(struct text *out, const struct validation *v, size_t i)
         text_printf(out, judged->counts_in_means ? "%+.1f %%" : "(%+.1f %%)",
                     100 * judged->result.relative_error);
     text_puts(out, " | ");
-    const char *note =
-        judged->result.prediction_error != NULL ? judged->result.prediction_error : judged->remark;
+    const char *note = judged->result.prediction_failure_text != NULL
+                           ? judged->result.prediction_failure_text
+                           : judged->remark;
     put_cell(out, note != NULL ? note : "");
     text_puts(out, " |\n");
 }
 
-static void put_figures(struct text *out, const struct validation *v, const char *source)
+static void put_published_figures(struct text *out, const struct validation *v, const char *source)
 {
     put_means(out, v, source);
     text_puts(out, "\n| place | run | options | printed | predicted | error | note |\n"
                    "| --- | --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < v->rows->row_count; i++)
-        if (has_source(v, i, source) && v->row[i].result.outcome != OUTCOME_NOT_COMPARABLE)
+        if (is_row_of_source(v, i, source) && v->row[i].result.outcome != OUTCOME_NOT_COMPARABLE)
             put_figure(out, v, i);
 }
 
@@ -171,31 +172,33 @@ static void put_step_table(struct text *out, const struct external_validation *v
             put_step_row(out, &v->runs->rows[i], &v->result[i]);
 }
 
-static void put_errors(struct text *out, const char *by, const char *name,
-                       const struct error_means *means)
+static void put_mean_and_worst_error(struct text *out, const char *by, const char *name,
+                                     const struct error_means *means)
 {
     if (means->count > 0)
         text_printf(out, "| %s | %s | %zu | %.1f %% | %+.1f %% | %+.1f %% |\n", by, name,
                     means->count, 100 * error_means_mean_absolute(means),
-                    100 * error_means_mean(means), 100 * means->worst_error);
+                    100 * error_means_mean_signed(means), 100 * means->worst_error);
 }
 
 /* Appends a line with the errors of the training steps of a set. device, framework: only steps on this device, or
  * with this framework, are taken; NULL: all are. */
-static void put_group(struct text *out, const struct external_validation *v, const char *set,
-                      const char *by, const char *name, const char *device, const char *framework)
+static void put_errors_of_step_group(struct text *out, const struct external_validation *v,
+                                     const char *set, const char *by, const char *name,
+                                     const char *device, const char *framework)
 {
     struct error_means means = {0};
     for (size_t i = 0; i < v->runs->row_count; i++) {
         const struct external_run *row = &v->runs->rows[i];
         double error = external_counted_time_error(v, i);
         if (v->result[i].outcome == OUTCOME_ERROR || isnan(error) ||
-            !external_is_in_set(row, set) || (device != NULL && !external_is_device(row, device)) ||
+            !external_is_in_set(row, set) ||
+            (device != NULL && !external_row_is_of_gpu(row, device)) ||
             (framework != NULL && strcmp(row->cells[EXTERNAL_FRAMEWORK], framework) != 0))
             continue;
         error_means_add(&means, error);
     }
-    put_errors(out, by, name, &means);
+    put_mean_and_worst_error(out, by, name, &means);
 }
 
 /* Appends the errors of memory for a source that says which memory it prints. */
@@ -207,12 +210,13 @@ static void put_memory(struct text *out, const struct external_validation *v, co
         if (strcmp(v->runs->rows[i].cells[EXTERNAL_SOURCE], source) == 0 && !isnan(error))
             error_means_add(&means, error);
     }
-    put_errors(out, "memory", source, &means);
+    put_mean_and_worst_error(out, "memory", source, &means);
 }
 
 /* Appends the errors of the memory of a set, by what its sources call the memory: all that is allocated, or reserved.
  * Appends then those of reserved memory that is at least 0.4 of the device's. */
-static void put_memory_kinds(struct text *out, const struct external_validation *v, const char *set)
+static void put_errors_by_memory_kind(struct text *out, const struct external_validation *v,
+                                      const char *set)
 {
     struct error_means means[MEMORY_KIND_COUNT] = {0}, large = {0};
     for (size_t i = 0; i < v->runs->row_count; i++) {
@@ -220,13 +224,13 @@ static void put_memory_kinds(struct text *out, const struct external_validation 
         double error = external_counted_memory_error(v, i);
         if (!external_is_in_set(row, set) || isnan(error))
             continue;
-        error_means_add(&means[external_memory_kind(row->second_metric)], error);
+        error_means_add(&means[external_metric_memory_kind(row->second_metric)], error);
         if (!isnan(external_large_reserved_error(v, i)))
             error_means_add(&large, error);
     }
-    put_errors(out, "memory", "all that is allocated", &means[MEMORY_KIND_ALLOCATED]);
-    put_errors(out, "memory", "all that is reserved", &means[MEMORY_KIND_RESERVED]);
-    put_errors(out, "memory", "of which at least 0.4 of the device's", &large);
+    put_mean_and_worst_error(out, "memory", "all that is allocated", &means[MEMORY_KIND_ALLOCATED]);
+    put_mean_and_worst_error(out, "memory", "all that is reserved", &means[MEMORY_KIND_RESERVED]);
+    put_mean_and_worst_error(out, "memory", "of which at least 0.4 of the device's", &large);
 }
 
 /* Returns whether an earlier row has the same text in a column. */
@@ -246,18 +250,18 @@ static void put_groups(struct text *out, const struct external_validation *v, co
     text_puts(out, "| by | | runs | mean of absolute errors | mean | worst |\n"
                    "| --- | --- | --- | --- | --- | --- |\n");
     for (size_t i = 0; i < ARRAY_LEN(devices); i++)
-        put_group(out, v, set, "device", devices[i], devices[i], NULL);
+        put_errors_of_step_group(out, v, set, "device", devices[i], devices[i], NULL);
     for (size_t i = 0; i < v->runs->row_count; i++) {
         const char *framework = v->runs->rows[i].cells[EXTERNAL_FRAMEWORK];
         if (!earlier_row_has_text(v, i, EXTERNAL_FRAMEWORK))
-            put_group(out, v, set, "framework", framework, NULL, framework);
+            put_errors_of_step_group(out, v, set, "framework", framework, NULL, framework);
     }
-    put_group(out, v, set, "all", "all", NULL, NULL);
+    put_errors_of_step_group(out, v, set, "all", "all", NULL, NULL);
     for (size_t i = 0; i < v->runs->row_count; i++)
         if (!earlier_row_has_text(v, i, EXTERNAL_SOURCE) &&
             external_is_in_set(&v->runs->rows[i], set))
             put_memory(out, v, v->runs->rows[i].cells[EXTERNAL_SOURCE]);
-    put_memory_kinds(out, v, set);
+    put_errors_by_memory_kind(out, v, set);
 }
 
 /* ---- documents ---- */
@@ -285,7 +289,7 @@ static enum status add_document(struct file_set *files, const char *folder, cons
 
 /* Appends the file name of a source's page: "accuracy/fpdt.md" for "FPDT". Characters other than letters and digits
  * become '-'. */
-static void put_page_name(struct text *out, const char *source)
+static void put_page_file_name(struct text *out, const char *source)
 {
     text_puts(out, "accuracy/");
     for (const char *c = source; *c != '\0'; c++)
@@ -299,10 +303,10 @@ static enum status add_page(struct file_set *files, const char *folder,
 {
     static const char *const block = "rows";
     struct text name = {0}, title = {0}, content = {0};
-    put_page_name(&name, source);
+    put_page_file_name(&name, source);
     text_printf(&title, "Accuracy: %s", source);
     if (is_figures)
-        put_figures(&content, p->figures, source);
+        put_published_figures(&content, p->figures, source);
     else
         put_step_table(&content, p->steps, source);
     enum status status =
@@ -321,7 +325,7 @@ static enum status add_pages(struct file_set *files, const char *folder,
     for (size_t i = 0; status == STATUS_OK && i < rows->row_count; i++) {
         bool seen = false;
         for (size_t k = 0; k < i; k++)
-            seen |= has_source(p->figures, k, rows->rows[i].cells[EXTERNAL_SOURCE]);
+            seen |= is_row_of_source(p->figures, k, rows->rows[i].cells[EXTERNAL_SOURCE]);
         if (!seen)
             status = add_page(files, folder, p, rows->rows[i].cells[EXTERNAL_SOURCE], true, diag);
     }
@@ -348,7 +352,7 @@ static enum status add_overview(struct file_set *files, const char *folder,
     size_t blocks = 1;
     enum status status = STATUS_OK;
     text_puts(&name[0], "sources");
-    open_table_print(&content[0], p->runs, p->interval_evidence, true);
+    open_table_print_accuracy(&content[0], p->runs, p->interval_evidence, true);
     for (size_t i = 0; i < runs->row_count; i++) {
         const char *set = runs->rows[i].cells[EXTERNAL_SET];
         if (!external_is_first_of_set(runs, i))

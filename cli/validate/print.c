@@ -25,8 +25,8 @@ static void put_run_description(struct text *out, const struct validation *v, si
     text_printf(out, "\n  %s", column_text(v, i, EXTERNAL_ARGS));
 }
 
-void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
-                               const struct reserved *reserved, const char *label)
+void validation_put_memory_arithmetic(struct text *out, const struct verdict *verdict,
+                                      const struct reserved *reserved, const char *label)
 {
     text_printf(out, "%14s%s%s ", "", label, prediction_limit_name(verdict->limiting_memory));
     verdict_print(out, verdict, verdict->limiting_memory);
@@ -56,7 +56,7 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
     text_printf(out, "  %-12s%s", metric, strlen(metric) < 12 ? "" : " ");
     if (result->outcome == OUTCOME_ERROR) {
         text_printf(out, "%s; error: %s\n", column_text(v, i, EXTERNAL_VALUE),
-                    result->prediction_error);
+                    result->prediction_failure_text);
         return;
     }
     bool length = row->metric == METRIC_MAX_SEQ_LEN;
@@ -82,20 +82,21 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
     text_putc(out, '\n');
     const struct validated_run *answer = &v->answer[r->run_index];
     if (row->metric == METRIC_VERDICT) {
-        validation_put_arithmetic(out, &answer->verdict, &answer->reserved, "");
+        validation_put_memory_arithmetic(out, &answer->verdict, &answer->reserved, "");
     } else if (length) {
         if (answer->longest_tokens > 0)
-            validation_put_arithmetic(out, &answer->verdict, &answer->reserved, "there: ");
+            validation_put_memory_arithmetic(out, &answer->verdict, &answer->reserved, "there: ");
         /* the next length is not searched if the published one is only a lower bound */
         if (answer->next_verdict.available_bytes[LIMIT_DEVICE] > 0)
-            validation_put_arithmetic(out, &answer->next_verdict, NULL, "one length further: ");
+            validation_put_memory_arithmetic(out, &answer->next_verdict, NULL,
+                                             "one length further: ");
     } else if (!answer->verdict.fits) {
-        validation_put_arithmetic(out, &answer->verdict, &answer->reserved, "it ran, yet ");
+        validation_put_memory_arithmetic(out, &answer->verdict, &answer->reserved, "it ran, yet ");
     }
 }
 
 /* Returns whether a row is printed even without --all, since its result is wrong or an error. */
-static bool is_printed_without_all(const struct validated_row *row)
+static bool is_row_printed_without_all(const struct validated_row *row)
 {
     return row->result.outcome == OUTCOME_WRONG || row->result.outcome == OUTCOME_ERROR;
 }
@@ -104,9 +105,10 @@ static void put_rows(struct text *out, const struct validation *v, bool all)
 {
     size_t last = SIZE_MAX;
     for (size_t i = 0; i < v->rows->row_count; i++) {
-        if (v->row[i].run_index == SIZE_MAX || (!all && !is_printed_without_all(&v->row[i])))
+        if (v->row[i].run_index == SIZE_MAX || (!all && !is_row_printed_without_all(&v->row[i])))
             continue;
-        if (last == SIZE_MAX || !validation_same_run(&v->rows->rows[i], &v->rows->rows[last])) {
+        if (last == SIZE_MAX ||
+            !validation_are_rows_of_one_run(&v->rows->rows[i], &v->rows->rows[last])) {
             text_printf(out, "%s %s: ", column_text(v, i, EXTERNAL_SOURCE),
                         column_text(v, i, EXTERNAL_PLACE));
             put_run_description(out, v, i);
@@ -203,7 +205,8 @@ void validation_put_means(struct json_out *json, const struct validation *v)
     (void)put_means(&rows, v);
 }
 
-static size_t count_outcome(const struct validation *v, enum measurement_outcome outcome)
+static size_t count_figures_with_outcome(const struct validation *v,
+                                         enum measurement_outcome outcome)
 {
     size_t count = 0;
     for (size_t i = 0; i < v->rows->row_count; i++)
@@ -213,7 +216,7 @@ static size_t count_outcome(const struct validation *v, enum measurement_outcome
 
 /* Appends how many verdicts and longest lengths are right, and how many of the runs that were timed are predicted not
  * to fit. A run that was timed did fit. */
-static void put_verdicts(struct text *out, const struct validation *v)
+static void put_counts_of_right_verdicts(struct text *out, const struct validation *v)
 {
     size_t ran = 0, unfit = 0;
     for (size_t run = 0; run < v->run_count; run++)
@@ -224,16 +227,19 @@ static void put_verdicts(struct text *out, const struct validation *v)
     text_printf(out,
                 "verdicts and longest lengths: %zu right, %zu wrong; of %zu runs that were "
                 "timed, %zu are predicted not to fit\n",
-                count_outcome(v, OUTCOME_RIGHT), count_outcome(v, OUTCOME_WRONG), ran, unfit);
+                count_figures_with_outcome(v, OUTCOME_RIGHT),
+                count_figures_with_outcome(v, OUTCOME_WRONG), ran, unfit);
 }
 
-static void put_outcomes(struct text *out, const struct validation *v)
+static void put_row_counts_by_outcome(struct text *out, const struct validation *v)
 {
     text_printf(out, "rows: %zu; ok %zu, right %zu, wrong %zu, zero %zu, error %zu\n",
-                v->rows->row_count - count_outcome(v, OUTCOME_NOT_COMPARABLE),
-                count_outcome(v, OUTCOME_OK), count_outcome(v, OUTCOME_RIGHT),
-                count_outcome(v, OUTCOME_WRONG), count_outcome(v, OUTCOME_PUBLISHED_ZERO),
-                count_outcome(v, OUTCOME_ERROR));
+                v->rows->row_count - count_figures_with_outcome(v, OUTCOME_NOT_COMPARABLE),
+                count_figures_with_outcome(v, OUTCOME_OK),
+                count_figures_with_outcome(v, OUTCOME_RIGHT),
+                count_figures_with_outcome(v, OUTCOME_WRONG),
+                count_figures_with_outcome(v, OUTCOME_PUBLISHED_ZERO),
+                count_figures_with_outcome(v, OUTCOME_ERROR));
 }
 
 void validation_print(struct text *out, const struct validation *v, bool all)
@@ -241,6 +247,6 @@ void validation_print(struct text *out, const struct validation *v, bool all)
     put_rows(out, v, all);
     print_means(out, v);
     validation_print_choices(out, v);
-    put_verdicts(out, v);
-    put_outcomes(out, v);
+    put_counts_of_right_verdicts(out, v);
+    put_row_counts_by_outcome(out, v);
 }

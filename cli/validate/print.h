@@ -8,10 +8,10 @@
 #include "predict/validate/validation.h"
 
 /* The tables that are printed as text and as JSON: means of errors. */
-enum validate_table { VALIDATE_FIGURE_MEANS, VALIDATE_STEP_MEANS, VALIDATE_TABLE_COUNT };
+enum validate_table_id { VALIDATE_FIGURE_MEANS, VALIDATE_STEP_MEANS, VALIDATE_TABLE_COUNT };
 /* The rows of `validate --json` for figures and for training steps, and the rows of its CSV file (-o). Each begins
  * with the columns of the file that was read. */
-enum validate_row_table { VALIDATE_FIGURE, VALIDATE_STEP, VALIDATE_CSV, VALIDATE_ROW_COUNT };
+enum validate_row_table_id { VALIDATE_FIGURE, VALIDATE_STEP, VALIDATE_CSV, VALIDATE_ROW_COUNT };
 extern const struct row_table validate_tables[VALIDATE_TABLE_COUNT];
 extern const struct row_table validate_rows[VALIDATE_ROW_COUNT];
 
@@ -22,8 +22,8 @@ void validation_print(struct text *out, const struct validation *validation, boo
 
 /* Appends a line that begins with `label`: the memory that decides a verdict and, unless `reserved` is NULL, what it
  * consists of. */
-void validation_put_arithmetic(struct text *out, const struct verdict *verdict,
-                               const struct reserved *reserved, const char *label);
+void validation_put_memory_arithmetic(struct text *out, const struct verdict *verdict,
+                                      const struct reserved *reserved, const char *label);
 
 /* Appends the rows of both kinds of file as JSON: their columns, their predictions, and how these compare. */
 void validation_print_json(struct text *out, const struct validation *validation,

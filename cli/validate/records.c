@@ -17,7 +17,7 @@ struct record_totals {
 static enum status read_number(struct json_node object, const char *key, double *value,
                                struct diag *diag)
 {
-    struct json_node node = json_find(object, key);
+    struct json_node node = json_find_member(object, key);
     *value = NAN;
     if (node.value == NULL)
         return STATUS_OK;
@@ -101,22 +101,22 @@ static enum status print_record(struct json_node record, void *record_printer, s
     return status;
 }
 
-static void put_totals(struct text *out, const struct record_totals *s)
+static void put_totals_of_recorded_steps(struct text *out, const struct record_totals *s)
 {
     text_printf(out, "%zu recorded, %zu measured", s->recorded_count, s->steps.count);
     if (s->steps.count > 0)
         text_printf(out,
                     "; measured / predicted seconds - 1: mean of absolute values %.1f %%, mean "
                     "%+.1f %%, worst %+.1f %%",
-                    100 * error_means_mean_absolute(&s->steps), 100 * error_means_mean(&s->steps),
-                    100 * s->steps.worst_error);
+                    100 * error_means_mean_absolute(&s->steps),
+                    100 * error_means_mean_signed(&s->steps), 100 * s->steps.worst_error);
     if (s->runs_with_interval > 0)
         text_printf(out, "; %zu of %zu inside their 90 %% intervals", s->inside_count,
                     s->runs_with_interval);
     text_putc(out, '\n');
 }
 
-enum status validation_print_records(struct text *out, const char *path, struct diag *diag)
+enum status validation_print_record_file(struct text *out, const char *path, struct diag *diag)
 {
     struct text file = {0};
     struct record_printer printer = {.out = out};
@@ -127,7 +127,7 @@ enum status validation_print_records(struct text *out, const char *path, struct 
         status = diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
                             "holds no record: `longhaul predict --record FILE` appends one");
     if (status == STATUS_OK)
-        put_totals(out, &printer.sums);
+        put_totals_of_recorded_steps(out, &printer.sums);
     text_release(&file);
     return status;
 }

@@ -9,6 +9,6 @@
 /* Appends some lines for each recorded prediction: its command, its version, the predicted step and, if it was
  * measured, the errors. A last line has totals: how many predictions are recorded and measured, the errors, and how
  * many measured steps are within the recorded intervals. Nothing is predicted again. */
-enum status validation_print_records(struct text *out, const char *path, struct diag *diag);
+enum status validation_print_record_file(struct text *out, const char *path, struct diag *diag);
 
 #endif

@@ -72,7 +72,7 @@ static void add_figures(struct residuals *out, const struct validation *v)
         const struct similarity *like = &v->answer[v->row[i].run_index].similarity;
         if (like->device[0] == '\0')
             continue;
-        struct residual residual = similarity_residual(like);
+        struct residual residual = similarity_to_residual(like);
         residual.source = row->cells[EXTERNAL_SOURCE];
         residual.laboratory = external_laboratory(row);
         residual.run = row->cells[EXTERNAL_ID];
@@ -91,7 +91,7 @@ static void add_steps(struct residuals *out, const struct external_validation *v
         const struct similarity *like = &v->answer[v->answer_of_row[i]].similarity;
         if (result->outcome == OUTCOME_ERROR || like->device[0] == '\0')
             continue;
-        struct residual residual = similarity_residual(like);
+        struct residual residual = similarity_to_residual(like);
         residual.source = row->cells[EXTERNAL_SOURCE];
         residual.laboratory = external_laboratory(row);
         residual.run = row->cells[EXTERNAL_ID];
@@ -104,12 +104,12 @@ static void add_steps(struct residuals *out, const struct external_validation *v
     }
 }
 
-enum status run_residuals_add(struct residuals *residuals, const struct validation *validation,
-                              const struct external_validation *external, struct diag *diag)
+enum status run_residuals_add_runs(struct residuals *residuals, const struct validation *validation,
+                                   const struct external_validation *external, struct diag *diag)
 {
     add_figures(residuals, validation);
     add_steps(residuals, external);
-    return residuals_set_shipped_first_sight(residuals, diag);
+    return residuals_load_first_predictions(residuals, diag);
 }
 
 /* ---- tables ---- */
@@ -167,7 +167,7 @@ static void put_group(struct text *out, const struct residuals *runs, enum resid
         half[known++] = (exp(interval[k].high) - exp(interval[k].low)) / 2;
     }
     text_printf(out, "  %-16s %4zu %7.1f %% %+7.1f %% %+7.1f %%", key(&runs->rows[i]), means.count,
-                100 * error_means_mean_absolute(&means), 100 * error_means_mean(&means),
+                100 * error_means_mean_absolute(&means), 100 * error_means_mean_signed(&means),
                 100 * means.worst_error);
     gsl_sort(half, 1, known);
     if (known > 0)

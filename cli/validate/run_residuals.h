@@ -14,8 +14,8 @@
 
 /* Adds the rows of both kinds of file. Their errors at first sight are taken from the file that ships with the
  * program. */
-enum status run_residuals_add(struct residuals *residuals, const struct validation *validation,
-                              const struct external_validation *external, struct diag *diag);
+enum status run_residuals_add_runs(struct residuals *residuals, const struct validation *validation,
+                                   const struct external_validation *external, struct diag *diag);
 
 /* Appends the errors of the runs' times by source, device, framework and scale, and those of their memory by source.
  * Each line has the share of runs inside their intervals and the median half width of these. A run's interval is

@@ -8,11 +8,12 @@
 /* A number of the machine has a row of its own only if it changes some mean by at least this. */
 static const double shown = 0.0005;
 
-static bool is_growth_shown(const struct table_moves *m)
+static bool is_any_table_growth_shown(const struct table_moves *m)
 {
     bool any = false;
     for (size_t t = 0; t < m->table_count; t++)
-        any |= fabs(m->error_growth[0][t]) >= shown || fabs(m->error_growth[1][t]) >= shown;
+        any |= fabs(m->mean_error_growth_by_table[0][t]) >= shown ||
+               fabs(m->mean_error_growth_by_table[1][t]) >= shown;
     return any;
 }
 
@@ -45,14 +46,14 @@ enum status validation_print_sensitivity(struct text *out, const struct validati
         if (!perturbation_put_name(&name, i))
             continue;
         status = table_moves_find_growth(&m, v, i, diag);
-        if (status != STATUS_OK || !is_growth_shown(&m)) {
+        if (status != STATUS_OK || !is_any_table_growth_shown(&m)) {
             text_printf(&still, " %s", name.data);
             continue;
         }
         text_printf(out, "  %-34s", name.data);
         for (size_t t = 0; t < m.table_count; t++)
-            text_printf(out, "  %+6.2f %+6.2f", 100 * m.error_growth[0][t],
-                        100 * m.error_growth[1][t]);
+            text_printf(out, "  %+6.2f %+6.2f", 100 * m.mean_error_growth_by_table[0][t],
+                        100 * m.mean_error_growth_by_table[1][t]);
         text_putc(out, '\n');
     }
     text_printf(out, "  no table moves by %g points with:%s\n", 100 * shown,

@@ -34,15 +34,15 @@ static struct visible_keys visible_keys_of_row(const struct attention_piece *pie
  * rows. */
 static const struct attention_piece *last_piece_up_to_row(const struct call *call, int64_t i)
 {
-    uint32_t low = 0, high = call->seen_piece_count;
+    uint32_t low = 0, high = call->visible_attention_piece_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (call->attention_pieces_seen[middle].first_query <= i)
+        if (call->visible_attention_pieces[middle].first_query <= i)
             low = middle + 1;
         else
             high = middle;
     }
-    return low > 0 ? &call->attention_pieces_seen[low - 1] : NULL;
+    return low > 0 ? &call->visible_attention_pieces[low - 1] : NULL;
 }
 
 struct visible_keys cpu_visible_keys(const struct call *call, int64_t i)
@@ -264,7 +264,7 @@ const char *cpu_merge_rows(const struct call *call, float *scratch)
     const float *block = call->read[0].data, *block_lse = call->read[1].data;
     float *out = call->write[0].data, *lse = call->write[1].data;
     const struct moved_rows moved =
-        moved_rows_list(call->needed_rows, moved_list_of_work(work), work->merge_rows.rows);
+        moved_rows_get_list(call->needed_rows, moved_list_of_work(work), work->merge_rows.rows);
     if (work->merge_rows.first) {
         memset(out, 0, (size_t)(sums * dim) * sizeof *out);
         for (int64_t i = 0; i < sums; i++)

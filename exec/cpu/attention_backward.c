@@ -28,8 +28,8 @@ struct backward_head { /* one query head and its key head; pointers are to their
 
 /* Replaces, in place, the scores S of one tile by the probabilities P, and the products dO V^T by the gradient dS of
  * the scores. P and dS are 0 where the mask hides a key. */
-static void tile_probabilities(const struct backward_head *h, int64_t first, int64_t rows,
-                               int64_t key, int64_t width)
+static void compute_tile_probabilities_and_ds(const struct backward_head *h, int64_t first,
+                                              int64_t rows, int64_t key, int64_t width)
 {
     float scale = 1 / sqrtf((float)h->dim);
     for (int64_t i = 0; i < rows; i++) {
@@ -78,7 +78,7 @@ static void add_gradients_of_tile(const struct backward_head *h, int64_t first, 
                 k, k_step, 0, h->p, ld);
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, r, w, dv, 1, d_o, o_step, v, v_step, 0,
                 h->ds, ld);
-    tile_probabilities(h, first, rows, key, width);
+    compute_tile_probabilities_and_ds(h, first, rows, key, width);
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, w, dv, r, 1, h->p, ld, d_o, o_step, 1,
                 h->dv + key * h->v_stride, v_step);
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, w, d, r, 1, h->ds, ld, q, step, 1,

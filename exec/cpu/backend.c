@@ -176,7 +176,7 @@ static bool run_op(struct cpu_worker *worker, uint32_t op)
     uint32_t rank = worker->rank->rank;
     struct op_time *time = run_op_time(run, rank, op);
     bool has_passed = true;
-    time->start_s = time->end_s = run_now_s() - run->epoch_s;
+    time->start_s = time->end_s = run_now_s() - run->step_release_time_s;
     if (assignment_op_works_on_rank(&run->assignment, rank, op)) {
         struct call call;
         run_fill_call(run, rank, op, &call);
@@ -185,7 +185,7 @@ static bool run_op(struct cpu_worker *worker, uint32_t op)
                      kernels[run->ir->op.kind[op]](worker, &call) &&
                      (run->poison == NULL || poison_check_and_record_writes(run, &call));
         atomic_fetch_sub(&run->running_op_count, 1);
-        time->end_s = run_now_s() - run->epoch_s;
+        time->end_s = run_now_s() - run->step_release_time_s;
     }
     atomic_fetch_add(&run->ended_ops, 1);
     return has_passed;
@@ -490,9 +490,9 @@ static enum op_state cpu_op_state(struct exec_run *run, uint32_t r, uint32_t op)
     return state;
 }
 
-static bool cpu_has_arrived(struct exec_run *run, uint32_t rank, uint32_t op)
+static bool cpu_rank_has_arrived(struct exec_run *run, uint32_t rank, uint32_t op)
 {
-    return comm_has_arrived(cpu_of_run(run)->comm, rank, op);
+    return comm_rank_has_arrived(cpu_of_run(run)->comm, rank, op);
 }
 
 const struct backend cpu_backend = {
@@ -514,5 +514,5 @@ const struct backend cpu_backend = {
     .record_passed_sync = cpu_record_passed_sync,
     .stop = cpu_stop,
     .state = cpu_op_state,
-    .arrived = cpu_has_arrived,
+    .arrived = cpu_rank_has_arrived,
 };

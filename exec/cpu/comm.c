@@ -34,8 +34,8 @@ struct group_instance {
 /* One message between two ranks. phase_passes_by_collective is 2 once both ranks have given their operands, and 4 once
  * the bytes have moved. */
 struct comm_message {
-    struct member_call end_calls[2]; /* of the sender, of the receiver */
-    uint32_t phase_passes_by_collective;
+    struct member_call calls_of_sender_and_receiver[2]; /* of the sender, of the receiver */
+    uint32_t phase_passes;
 };
 
 struct comm {
@@ -60,17 +60,17 @@ struct comm *comm_new(struct exec_run *run)
         arena_array(&comm->arena, groups, sizeof *comm->first_instance_by_group);
     for (uint32_t g = 0; g < groups; g++) {
         comm->first_instance_by_group[g] = comm->instance_count;
-        comm->instance_count += assignment->instance_count[g];
+        comm->instance_count += assignment->instance_count_by_group[g];
     }
     comm->instances = arena_array(&comm->arena, comm->instance_count, sizeof *comm->instances);
     for (uint32_t g = 0; g < groups; g++)
-        for (uint32_t i = 0; i < assignment->instance_count[g]; i++) {
+        for (uint32_t i = 0; i < assignment->instance_count_by_group[g]; i++) {
             struct group_instance *c = &comm->instances[comm->first_instance_by_group[g] + i];
             pthread_mutex_init(&c->lock, NULL);
             pthread_cond_init(&c->state_changed, NULL);
-            c->member_count = assignment->group_size[g];
-            c->collectives_per_step = assignment->most_collectives_by_group[g];
-            c->barriers_per_step = assignment->most_barriers_by_group[g];
+            c->member_count = assignment->member_count_by_group[g];
+            c->collectives_per_step = assignment->max_collectives_of_role_by_group[g];
+            c->barriers_per_step = assignment->max_barriers_of_role_by_group[g];
             c->phase_passes_by_collective = arena_array(&comm->arena, c->collectives_per_step,
                                                         sizeof *c->phase_passes_by_collective);
             c->parts = arena_array(&comm->arena, (size_t)c->collectives_per_step * c->member_count,
@@ -138,7 +138,7 @@ static struct group_instance *instance_of_rank(const struct comm *comm, uint32_t
                             assignment_group_instance(&comm->run->assignment, rank, group)];
 }
 
-bool comm_has_arrived(struct comm *comm, uint32_t rank, uint32_t op)
+bool comm_rank_has_arrived(struct comm *comm, uint32_t rank, uint32_t op)
 {
     const struct assignment *assignment = &comm->run->assignment;
     const struct work *work = ir_work(comm->run->ir, op);
@@ -146,8 +146,8 @@ bool comm_has_arrived(struct comm *comm, uint32_t rank, uint32_t op)
     bool has_arrived;
     if (work->kind == WORK_SEND || work->kind == WORK_RECV) {
         pthread_mutex_lock(&comm->message_lock);
-        has_arrived = comm->messages[assignment_message_number(assignment, rank, op)]
-                          .end_calls[work->kind == WORK_RECV]
+        has_arrived = comm->messages[assignment_message_index(assignment, rank, op)]
+                          .calls_of_sender_and_receiver[work->kind == WORK_RECV]
                           .has_arrived;
         pthread_mutex_unlock(&comm->message_lock);
         return has_arrived;
@@ -191,7 +191,7 @@ struct collective_member {
     struct group_instance *instance;
     const struct call *call;
     /* number of the collective among those of its group in the step */
-    uint32_t collective_number_by_op;
+    uint32_t collective_number;
     uint32_t member_index;
     struct member_call *parts; /* (member_count) the operands of all members */
 };
@@ -201,7 +201,7 @@ struct collective_member {
 static bool wait_for_phase(const struct collective_member *m, uint32_t phase)
 {
     struct group_instance *c = m->instance;
-    uint32_t *passed = &c->phase_passes_by_collective[m->collective_number_by_op],
+    uint32_t *passed = &c->phase_passes_by_collective[m->collective_number],
              want = phase * c->member_count;
     atomic_fetch_sub(&m->run->running_op_count, 1);
     pthread_mutex_lock(&c->lock);
@@ -296,15 +296,15 @@ static bool all_reduce(const struct collective_member *m)
 }
 
 /* Returns the rows that member k of the group sends and receives in this EXCHANGE. */
-static const struct assignment_needed_rows *rows_of_member(const struct collective_member *m,
-                                                           uint32_t k)
+static const struct assignment_needed_rows *needed_rows_of_member(const struct collective_member *m,
+                                                                  uint32_t k)
 {
     const struct assignment *assignment = &m->run->assignment;
     const struct ir *ir = m->run->ir;
     uint32_t group = (uint32_t)work_comm_group(m->call->work);
     uint32_t rank =
-        group_rank_of_member(&ir->mesh, &ir->group[group],
-                             assignment_group_instance(assignment, m->call->rank, group), k);
+        group_global_rank_of_member(&ir->mesh, &ir->group[group],
+                                    assignment_group_instance(assignment, m->call->rank, group), k);
     return &assignment->needed_rows
                 [(size_t)assignment->needed_rows_index_by_shape[ir->op.shape[m->call->op]] *
                      assignment->ranks +
@@ -321,11 +321,11 @@ static void fetch_needed_rows(const struct collective_member *m)
     const struct assignment_needed_rows *own = m->call->needed_rows;
     memset(recv->data, 0, recv->element_count * dtype_bytes(recv->dtype));
     for (uint32_t k = 0; k < m->instance->member_count; k++) {
-        const struct assignment_needed_rows *other = rows_of_member(m, k);
+        const struct assignment_needed_rows *other = needed_rows_of_member(m, k);
         const int64_t *into =
-            work->exchange.back ? own->sent.first_row_of_peer : own->received.first_row_of_peer;
+            work->exchange.back ? own->sent.first_row_by_peer : own->received.first_row_by_peer;
         const int64_t *from =
-            work->exchange.back ? other->received.first_row_of_peer : other->sent.first_row_of_peer;
+            work->exchange.back ? other->received.first_row_by_peer : other->sent.first_row_by_peer;
         for (int64_t p = 0; p < work->exchange.parts; p++)
             copy_elements(
                 element_address(*recv, (uint64_t)((p * work->exchange.to + into[k]) * width)),
@@ -347,9 +347,10 @@ static void fetch_routed_rows(const struct collective_member *m)
     const uint32_t index = routed->first_expert / (routed->experts / routed->ranks);
     uint64_t to = 0, before = 0;
     for (uint32_t k = 0; k < index; k++)
-        before += (uint64_t)(assignment_copies_for_member(routed, k) * cols);
+        before += (uint64_t)(assignment_rows_per_rank_of_member(routed, k) * cols);
     for (uint32_t k = 0; k < routed->ranks; k++) {
-        const uint64_t rows = (uint64_t)assignment_copies_for_member(routed, ahead ? index : k);
+        const uint64_t rows =
+            (uint64_t)assignment_rows_per_rank_of_member(routed, ahead ? index : k);
         const uint64_t from = ahead ? before : index * rows * (uint64_t)cols;
         copy_elements(element_address(recv, to), element_address(m->parts[k].send, from),
                       rows * (uint64_t)cols, recv.dtype);
@@ -524,10 +525,10 @@ bool cpu_collective(void *context, struct call *call)
         .run = run,
         .instance = instance_of_rank(cpu_of_run(run)->comm, call->rank, group),
         .call = call,
-        .collective_number_by_op = assignment->collective_number_by_op[call->op],
+        .collective_number = assignment->collective_number_by_op[call->op],
         .member_index = assignment_group_index(assignment, call->rank, group),
     };
-    m.parts = m.instance->parts + (size_t)m.collective_number_by_op * m.instance->member_count;
+    m.parts = m.instance->parts + (size_t)m.collective_number * m.instance->member_count;
     pthread_mutex_lock(&m.instance->lock);
     publish_member_call(call, &m.parts[m.member_index]);
     pthread_mutex_unlock(&m.instance->lock);
@@ -557,11 +558,11 @@ static bool wait_for_message_phase(struct comm *comm, struct comm_message *messa
     uint32_t want = 2 * phase;
     atomic_fetch_sub(&comm->run->running_op_count, 1);
     pthread_mutex_lock(&comm->message_lock);
-    if (++message->phase_passes_by_collective == want)
+    if (++message->phase_passes == want)
         pthread_cond_broadcast(&comm->message_changed);
-    while (message->phase_passes_by_collective < want && !run_must_stop(comm->run))
+    while (message->phase_passes < want && !run_must_stop(comm->run))
         pthread_cond_wait(&comm->message_changed, &comm->message_lock);
-    bool all_have_arrived = message->phase_passes_by_collective >= want;
+    bool all_have_arrived = message->phase_passes >= want;
     pthread_mutex_unlock(&comm->message_lock);
     atomic_fetch_add(&comm->run->running_op_count, 1);
     return all_have_arrived;
@@ -572,9 +573,9 @@ static bool exchange_message(struct cpu_worker *worker, const struct call *call,
     struct exec_run *run = worker->run;
     struct comm *comm = cpu_of_run(run)->comm;
     struct comm_message *message =
-        &comm->messages[assignment_message_number(&run->assignment, call->rank, call->op)];
+        &comm->messages[assignment_message_index(&run->assignment, call->rank, call->op)];
     pthread_mutex_lock(&comm->message_lock);
-    publish_member_call(call, &message->end_calls[receives]);
+    publish_member_call(call, &message->calls_of_sender_and_receiver[receives]);
     pthread_mutex_unlock(&comm->message_lock);
     atomic_store(&worker->waits_for_ranks, true);
     bool all_have_arrived = wait_for_message_phase(comm, message, 1);
@@ -582,7 +583,8 @@ static bool exchange_message(struct cpu_worker *worker, const struct call *call,
     if (!all_have_arrived)
         return false;
     double ready_s = run_now_s();
-    const struct operand *from = &message->end_calls[0].send, *to = &message->end_calls[1].recv;
+    const struct operand *from = &message->calls_of_sender_and_receiver[0].send,
+                         *to = &message->calls_of_sender_and_receiver[1].recv;
     if (from->element_count != to->element_count || from->dtype != to->dtype) {
         run_record_failure(run, call->rank, call->op,
                            "the two ends of the message differ in size: %" PRIu64

@@ -22,6 +22,6 @@ void comm_stop(struct comm *comm);
 bool comm_wait_at_barrier(struct comm *comm, uint32_t rank, uint32_t op);
 
 /* True if the rank has reached its part of a collective, barrier, send or receive. */
-bool comm_has_arrived(struct comm *comm, uint32_t rank, uint32_t op);
+bool comm_rank_has_arrived(struct comm *comm, uint32_t rank, uint32_t op);
 
 #endif

@@ -19,7 +19,7 @@ static void experts_of_token(const struct call *call, int64_t t, float *expert)
         const int64_t slot = j * rows + t;
         expert[j] = (float)(call->routed_rows != NULL
                                 ? call->routed_rows->expert_of_slot[slot]
-                                : work_row_group_of(rows * copies, work->route.experts, slot));
+                                : work_row_group_of_row(rows * copies, work->route.experts, slot));
     }
 }
 
@@ -263,7 +263,7 @@ static int64_t weight_index_of_row(const struct call *call, int64_t i)
 }
 
 /* Returns the number of rows of experts, padding included. */
-static int64_t expert_row_count(const struct call *call)
+static int64_t row_count_of_all_experts(const struct call *call)
 {
     return call->routed_rows != NULL ? call->routed_rows->row_count
                                      : call->work->permute.rows * call->work->permute.copies;
@@ -274,7 +274,7 @@ const char *cpu_permute_weights(const struct call *call, float *scratch)
     (void)scratch;
     const float *weights = call->read[0].data; /* (rows, copies) */
     float *y = call->write[0].data;            /* (to) */
-    for (int64_t i = 0; i < expert_row_count(call); i++) {
+    for (int64_t i = 0; i < row_count_of_all_experts(call); i++) {
         const int64_t from = weight_index_of_row(call, i);
         y[i] = from < 0 ? 0 : weights[from];
     }
@@ -288,7 +288,7 @@ const char *cpu_permute_weights_backward(const struct call *call, float *scratch
     const float *dy = call->read[0].data;
     float *d_weights = call->write[0].data;
     memset(d_weights, 0, (size_t)(work->permute.rows * work->permute.copies) * sizeof *d_weights);
-    for (int64_t i = 0; i < expert_row_count(call); i++) {
+    for (int64_t i = 0; i < row_count_of_all_experts(call); i++) {
         const int64_t to = weight_index_of_row(call, i);
         if (to >= 0)
             d_weights[to] = dy[i];

@@ -40,7 +40,7 @@ const struct cpu_kernel_table_row cpu_math_rows[WORK_KIND_COUNT] = {
     [WORK_CROSS_ENTROPY_PARTIAL_BACKWARD] = {cpu_cross_entropy_partial_backward, NULL, false},
     [WORK_ADD] = {cpu_add, NULL, false},
     [WORK_CAST] = {cpu_cast, NULL, false},
-    [WORK_FILL] = {cpu_fill, NULL, true},
+    [WORK_FILL] = {cpu_fill_zeros, NULL, true},
     [WORK_PACK] = {cpu_pack, NULL, true},
     [WORK_UNPACK] = {cpu_unpack, NULL, true},
     [WORK_HEAD_EXPAND] = {cpu_head_expand, NULL, false},
@@ -81,7 +81,7 @@ size_t cpu_scratch_floats(const struct ir *ir, uint32_t op)
     if (cpu_math_rows[work->kind].run == NULL || cpu_math_rows[work->kind].takes_any_dtype)
         return floats;
     for (uint32_t k = 0; k < ir->op.read_count[op] + (uint32_t)ir->op.write_count[op]; k++) {
-        struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
+        struct view view = ir_view_of_operand(ir, ir->operand[ir->op.operand_begin[op] + k]);
         if (is_converted_to_f32(ir->buffer.dtype[view.buffer.i]))
             floats += round_up_to_cache_line(view.count);
     }

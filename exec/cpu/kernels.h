@@ -67,8 +67,8 @@ cpu_math cpu_rmsnorm, cpu_rmsnorm_backward, cpu_layernorm, cpu_layernorm_backwar
 size_t cpu_column_scratch_floats(const struct work *work);
 
 /* ---- functions of elements: exec/cpu/pointwise.c ---- */
-cpu_math cpu_swiglu, cpu_swiglu_backward, cpu_gelu, cpu_gelu_backward, cpu_add, cpu_cast, cpu_fill,
-    cpu_adamw, cpu_square_sum, cpu_clip;
+cpu_math cpu_swiglu, cpu_swiglu_backward, cpu_gelu, cpu_gelu_backward, cpu_add, cpu_cast,
+    cpu_fill_zeros, cpu_adamw, cpu_square_sum, cpu_clip;
 
 /* ---- RoPE and the keys of latent attention: exec/cpu/rope.c and exec/cpu/latent.c ---- */
 cpu_math cpu_rope, cpu_rope_backward, cpu_latent_keys, cpu_latent_keys_backward;

@@ -7,7 +7,7 @@
 /* The longest sleep in seconds: within this time a thread notices that the run has stopped. */
 static const double LONGEST_SLEEP_S = 0.05;
 
-void cpu_link_init(struct emulated_link *link, struct exec_link limits)
+void cpu_link_init(struct emulated_link *link, struct exec_emulated_link_limits limits)
 {
     *link = (struct emulated_link){.limits = limits};
     pthread_mutex_init(&link->lock, NULL);

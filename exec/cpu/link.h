@@ -11,12 +11,12 @@
 #include <stdatomic.h>
 
 struct emulated_link {
-    struct exec_link limits;
+    struct exec_emulated_link_limits limits;
     pthread_mutex_t lock;
     double idle_from_s; /* time at which all bytes put on the link so far have left it */
 };
 
-void cpu_link_init(struct emulated_link *link, struct exec_link limits);
+void cpu_link_init(struct emulated_link *link, struct exec_emulated_link_limits limits);
 void cpu_link_release(struct emulated_link *link);
 
 /* Puts bytes that are ready at the time now_s on the link, after all earlier ones, and returns the time at which they

@@ -36,12 +36,12 @@ size_t cpu_matmul_scratch_floats(const struct work *work)
                : 0;
 }
 
-/* An 8-bit operand and its scales, as one matrix for each group. If groups_split_rows is set, the matrix of a group has
- * that group's rows; else all matrices have equally many rows. */
+/* An 8-bit operand and its scales, as one matrix for each group. If rows_are_split_by_group is set, the matrix of a
+ * group has that group's rows; else all matrices have equally many rows. */
 struct scaled_operand {
     const struct operand *values, *scales;
     struct scaling_layout layout;
-    bool groups_split_rows;
+    bool rows_are_split_by_group;
 };
 
 /* Writes an operand's values, each multiplied by its scale, to `to`, and returns `to`. */
@@ -52,7 +52,7 @@ static const float *rescaled_operand(float *to, const struct call *call,
     int64_t first = 0;
     for (int64_t g = 0; g < l->groups; g++) {
         const int64_t end =
-            o->groups_split_rows
+            o->rows_are_split_by_group
                 ? assignment_group_rows_end(call->routed_rows, l->rows, l->groups, g, first)
                 : (g + 1) * (l->rows / l->groups);
         const int64_t rows = l->is_transposed ? l->cols : end - first,

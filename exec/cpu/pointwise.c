@@ -163,7 +163,7 @@ const char *cpu_cast(const struct call *call, float *scratch)
     return NULL;
 }
 
-const char *cpu_fill(const struct call *call, float *scratch)
+const char *cpu_fill_zeros(const struct call *call, float *scratch)
 {
     (void)scratch;
     memset(call->write[0].data, 0,

@@ -33,8 +33,8 @@ struct fused_plan {
 
 struct attention {
     struct attentions *owner;
-    struct call planned_call; /* the call for which it was planned */
-    struct attention_part part;
+    struct call planned_for_call; /* the call for which it was planned */
+    struct attention_fused_part part;
     /* count 0: there are no documents, or tiles compute them */
     struct attention_documents documents;
     struct fused_plan *fused_plan; /* NULL: tiles compute it */
@@ -127,11 +127,12 @@ void attentions_free(struct attentions *all)
 
 /* Finds the queries and keys of a tile that are visible, and the fused mask for them. Returns false if no fused mask
  * equals the tile's. */
-static bool find_visible_part(const struct work *work, struct attention_part *part)
+static bool find_visible_part(const struct work *work, struct attention_fused_part *part)
 {
     const int64_t q = work->attention.q, kv = work->attention.kv, offset = work->attention.offset;
     bool window = work->attention.mask == MASK_WINDOW && work->attention.window < q + offset;
-    *part = (struct attention_part){0, q, kv, window ? work->attention.window : 0, FUSED_MASK_NONE};
+    *part = (struct attention_fused_part){0, q, kv, window ? work->attention.window : 0,
+                                          FUSED_MASK_NONE};
     if (work->attention.mask >= MASK_DOCUMENTS)
         return false;
     if (work->attention.mask == MASK_FULL || offset >= kv - 1)
@@ -148,7 +149,7 @@ static bool find_visible_part(const struct work *work, struct attention_part *pa
     return part->key_count <= kv;
 }
 
-bool attention_find_fused_part(const struct work *work, struct attention_part *part)
+bool attention_find_fused_part(const struct work *work, struct attention_fused_part *part)
 {
     bool is_supported = find_visible_part(work, part);
     /* The last queries of a window over more queries than keys may see no key, which cuDNN does not take. A single
@@ -200,8 +201,8 @@ static const char *why_backward_unsupported(const struct attentions *all, int64_
 {
     if (most_q == 1 && most_kv == 1)
         return "cuDNN has no backward of one query and one key";
-    const struct version_rule *rule = version_find_rule(NVIDIA_CUDNN, VERSION_WHOLE_BACKWARD_TILES,
-                                                        (int)all->dnn->cudnnGetVersion());
+    const struct version_rule *rule = version_find_rule(
+        NVIDIA_CUDNN, VERSION_BACKWARD_NEEDS_WHOLE_TILES, (int)all->dnn->cudnnGetVersion());
     return rule != NULL && !whole_tiles ? rule->fault : NULL;
 }
 
@@ -231,7 +232,7 @@ static const char *why_documents_unsupported(const struct attentions *all, const
  * the call's tile that they compute. */
 static const char *why_not_fused(const struct attentions *all, const struct call *call,
                                  const struct attention_documents *documents,
-                                 struct attention_part *part)
+                                 struct attention_fused_part *part)
 {
     const char *why = why_operands_unsupported(call);
     if (why != NULL)
@@ -249,7 +250,7 @@ static const char *why_not_fused(const struct attentions *all, const struct call
 
 static struct fused_plan *find_or_add_plan(struct attentions *all, const struct attention *a)
 {
-    const struct work *w = a->planned_call.work;
+    const struct work *w = a->planned_for_call.work;
     const struct attention_documents *d = &a->documents;
     struct fused_shape shape = {
         .q = a->part.query_count,
@@ -260,8 +261,8 @@ static struct fused_plan *find_or_add_plan(struct attentions *all, const struct 
         .vdim = work_attention_vdim(w),
         .window = a->part.window,
         .mask = a->part.mask,
-        .is_backward = is_backward(&a->planned_call),
-        .is_f16 = a->planned_call.read[0].dtype == DTYPE_F16,
+        .is_backward = is_backward(&a->planned_for_call),
+        .is_f16 = a->planned_for_call.read[0].dtype == DTYPE_F16,
     };
     if (d->count > 0) {
         shape.q = d->most_q;
@@ -287,7 +288,7 @@ struct attention *attention_new(struct attentions *all, const struct call *call,
 {
     struct attention *a = heap_zalloc(1, sizeof *a);
     a->owner = all;
-    a->planned_call = *call;
+    a->planned_for_call = *call;
     a->next = all->attention_list_head;
     all->attention_list_head = a;
 #ifdef HAVE_CUDNN
@@ -322,7 +323,7 @@ struct plan_builders {
     struct attentions *all;
     int device;
     pthread_mutex_t lock;
-    struct fused_plan *next_plan;
+    struct fused_plan *next_plan_to_build;
 };
 
 /* Adds to a plan's message, if cuDNN's compiler cannot be opened, why it cannot: no plan can be built without it. */
@@ -343,9 +344,9 @@ static void *build_plans(void *argument)
     cudnnStatus_t status = dnn->cudnnCreate(&handle);
     for (;;) {
         pthread_mutex_lock(&b->lock);
-        struct fused_plan *plan = b->next_plan;
+        struct fused_plan *plan = b->next_plan_to_build;
         if (plan != NULL)
-            b->next_plan = plan->next;
+            b->next_plan_to_build = plan->next;
         pthread_mutex_unlock(&b->lock);
         if (plan == NULL)
             break;
@@ -370,7 +371,7 @@ static void *build_plans(void *argument)
 
 static void build_plans_in_parallel(struct attentions *all)
 {
-    struct plan_builders b = {.all = all, .next_plan = all->fused_plan_list_head};
+    struct plan_builders b = {.all = all, .next_plan_to_build = all->fused_plan_list_head};
     pthread_t thread[THREADS_MAX];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     int wanted = 0, started = 0;
@@ -399,12 +400,12 @@ enum status attentions_build(struct attentions *all, struct diag *diag)
         if (a->fused_plan != NULL && a->fused_plan->fused == NULL) {
             if (all->wanted_kernels == EXEC_ATTENTION_FUSED)
                 return diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_SYSTEM,
-                                  "refuses the attention of op %" PRIu32 ": %s", a->planned_call.op,
-                                  a->fused_plan->refusal_text);
+                                  "refuses the attention of op %" PRIu32 ": %s",
+                                  a->planned_for_call.op, a->fused_plan->refusal_text);
             snprintf(all->not_fused_reason, sizeof all->not_fused_reason, "op %" PRIu32 ": %s",
-                     a->planned_call.op, a->fused_plan->refusal_text);
+                     a->planned_for_call.op, a->fused_plan->refusal_text);
             a->fused_plan = NULL;
-            a->tiles = attention_tiles_new(all->products, &a->planned_call, diag);
+            a->tiles = attention_tiles_new(all->products, &a->planned_for_call, diag);
             if (a->tiles == NULL)
                 return STATUS_SYSTEM;
         }
@@ -451,12 +452,12 @@ static size_t round_up_to_alignment(size_t bytes)
 
 /* Returns the bytes at the beginning of the scratch memory for a copy of the log-sum-exps. The library stores these
  * head by head and the schedule row by row; documents need no copy. */
-static size_t stats_bytes(const struct attention *a)
+static size_t lse_copy_bytes(const struct attention *a)
 {
     if (a->documents.count > 0) /* with documents the library stores them row by row, too */
         return 0;
     return round_up_to_alignment(
-        (size_t)(a->part.query_count * a->planned_call.work->attention.heads) * sizeof(float));
+        (size_t)(a->part.query_count * a->planned_for_call.work->attention.heads) * sizeof(float));
 }
 
 static void *row_address(const struct operand *operand, int64_t row, int64_t heads, int64_t dim)
@@ -490,7 +491,7 @@ static const char *cuda_error_text(int error)
 static const char *run_forward(const struct attention *a, const struct call *call,
                                const struct cuda_launch_context *place, void *handle)
 {
-    const struct attention_part *p = &a->part;
+    const struct attention_fused_part *p = &a->part;
     const int64_t heads = call->work->attention.heads, dim = call->work->attention.dim;
     const int64_t vdim = work_attention_vdim(call->work);
     float *stats = place->scratch, *lse = call->write[1].data;
@@ -503,7 +504,7 @@ static const char *run_forward(const struct attention *a, const struct call *cal
         fused_forward(a->fused_plan->fused, handle,
                       row_address(&call->read[0], p->first_query, heads, dim), call->read[1].data,
                       call->read[2].data, row_address(&call->write[0], p->first_query, heads, vdim),
-                      stats, (char *)place->scratch + stats_bytes(a), NULL);
+                      stats, (char *)place->scratch + lse_copy_bytes(a), NULL);
     return words != NULL ? words
                          : cuda_error_text(cuda_transpose(lse + p->first_query * heads, stats,
                                                           heads, p->query_count, place->stream));
@@ -512,7 +513,7 @@ static const char *run_forward(const struct attention *a, const struct call *cal
 static const char *run_backward(const struct attention *a, const struct call *call,
                                 const struct cuda_launch_context *place, void *handle)
 {
-    const struct attention_part *p = &a->part;
+    const struct attention_fused_part *p = &a->part;
     const struct work *w = call->work;
     const int64_t heads = w->attention.heads, kv_heads = w->attention.kv_heads;
     const int64_t dim = w->attention.dim, kv = w->attention.kv, vdim = work_attention_vdim(w);
@@ -535,14 +536,14 @@ static const char *run_backward(const struct attention *a, const struct call *ca
         row_address(&call->write[0], p->first_query, heads, dim), call->write[1].data,
         call->write[2].data,
         has_workspace(call, a->fused_plan->fused) ? call->write[3].data
-                                                  : (char *)place->scratch + stats_bytes(a),
+                                                  : (char *)place->scratch + lse_copy_bytes(a),
         NULL);
 }
 
 /* Runs the attention of all documents of the call in one call of cuDNN. Rows that are in no document see no key: their
  * output is 0 and their log-sum-exp minus infinity. */
-static const char *run_documents_forward(const struct attention *a, const struct call *call,
-                                         const struct cuda_launch_context *place, void *handle)
+static const char *run_all_documents_forward(const struct attention *a, const struct call *call,
+                                             const struct cuda_launch_context *place, void *handle)
 {
     const struct work *w = call->work;
     const int64_t heads = w->attention.heads, q = w->attention.q;
@@ -557,8 +558,8 @@ static const char *run_documents_forward(const struct attention *a, const struct
                                       call->write[1].data, place->scratch, place->documents);
 }
 
-static const char *run_documents_backward(const struct attention *a, const struct call *call,
-                                          const struct cuda_launch_context *place, void *handle)
+static const char *run_all_documents_backward(const struct attention *a, const struct call *call,
+                                              const struct cuda_launch_context *place, void *handle)
 {
     const struct work *w = call->work;
     const struct fused *fused = a->fused_plan->fused;
@@ -587,8 +588,8 @@ size_t attention_scratch_bytes(const struct attention *attention)
         return attention_tiles_scratch_bytes(attention->tiles);
 #ifdef HAVE_CUDNN
     const struct fused *fused = attention->fused_plan->fused;
-    return stats_bytes(attention) +
-           (has_workspace(&attention->planned_call, fused) ? 0 : fused_scratch_bytes(fused));
+    return lse_copy_bytes(attention) +
+           (has_workspace(&attention->planned_for_call, fused) ? 0 : fused_scratch_bytes(fused));
 #else
     return 0;
 #endif
@@ -601,8 +602,8 @@ const char *attention_run(const struct attention *attention, const struct call *
         return attention_tiles_run(attention->tiles, call, place);
 #ifdef HAVE_CUDNN
     if (attention->documents.count > 0)
-        return is_backward(call) ? run_documents_backward(attention, call, place, handle)
-                                 : run_documents_forward(attention, call, place, handle);
+        return is_backward(call) ? run_all_documents_backward(attention, call, place, handle)
+                                 : run_all_documents_forward(attention, call, place, handle);
     return is_backward(call) ? run_backward(attention, call, place, handle)
                              : run_forward(attention, call, place, handle);
 #else

@@ -67,13 +67,13 @@ const char *attention_run(const struct attention *attention, const struct call *
 
 /* The part of a masked tile that a fused kernel computes: the queries from first_query on (earlier ones see no key),
  * and the keys before key_count (no query sees later ones). */
-struct attention_part {
+struct attention_fused_part {
     int64_t first_query, query_count, key_count; /* query_count 0: no query sees any key */
     int64_t window; /* the most keys that a query sees; 0: all that the mask allows */
     uint8_t mask;   /* enum fused_mask */
 };
 /* Finds the part of a tile that a fused kernel computes. Returns false if no fused mask equals the tile's. */
-bool attention_find_fused_part(const struct work *work, struct attention_part *part);
+bool attention_find_fused_part(const struct work *work, struct attention_fused_part *part);
 
 /* ---- attention by products and kernels of our own: attention_tiles.c ---- */
 

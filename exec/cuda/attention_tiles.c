@@ -67,13 +67,13 @@ static uint8_t min_u8(uint8_t a, uint8_t b)
     return a < b ? a : b;
 }
 
-/* Returns the alignment (product_alignment_log2()) of all rows of all heads of an operand, in which heads begin `dim`
- * elements apart. */
-static uint8_t alignment_log2_of(const struct operand *operand, int64_t dim)
+/* Returns the alignment (product_address_alignment_log2()) of all rows of all heads of an operand, in which heads begin
+ * `dim` elements apart. */
+static uint8_t alignment_log2_of_heads(const struct operand *operand, int64_t dim)
 {
     uint64_t head = (uint64_t)dim * dtype_bytes((enum dtype)operand->dtype);
-    return min_u8(product_alignment_log2(operand->data),
-                  product_alignment_log2((void *)(uintptr_t)head));
+    return min_u8(product_address_alignment_log2(operand->data),
+                  product_address_alignment_log2((void *)(uintptr_t)head));
 }
 
 /* Plans the matrix products for a block of `rows` query rows. Returns false, after a message, if cuBLASLt has no
@@ -86,16 +86,17 @@ static bool plan_products_of_block(struct attention_tiles *t, struct products *p
     const int64_t kv = w->attention.kv, dim = w->attention.dim, vdim = work_attention_vdim(w);
     const int64_t step = w->attention.heads * dim, kv_step = w->attention.kv_heads * dim;
     const int64_t o_step = w->attention.heads * vdim, v_step = w->attention.kv_heads * vdim;
-    const uint8_t q = alignment_log2_of(&call->read[0], dim),
-                  k = alignment_log2_of(&call->read[1], dim),
-                  v = alignment_log2_of(&call->read[2], vdim),
-                  out = alignment_log2_of(&call->write[0], is_backward(t) ? dim : vdim);
-    const uint8_t d_o = is_backward(t) ? alignment_log2_of(&call->read[5], vdim) : 0;
+    const uint8_t q = alignment_log2_of_heads(&call->read[0], dim),
+                  k = alignment_log2_of_heads(&call->read[1], dim),
+                  v = alignment_log2_of_heads(&call->read[2], vdim),
+                  out = alignment_log2_of_heads(&call->write[0], is_backward(t) ? dim : vdim);
+    const uint8_t d_o = is_backward(t) ? alignment_log2_of_heads(&call->read[5], vdim) : 0;
     const uint8_t T = t->dtype, out_type = call->write[0].dtype, F = DTYPE_F32;
-    const uint8_t s = product_alignment_log2((void *)(uintptr_t)((uint64_t)kv * 4)),
-                  p = product_alignment_log2((void *)(uintptr_t)((uint64_t)kv * dtype_bytes(T))),
-                  dk = product_alignment_log2((void *)(uintptr_t)((uint64_t)dim * 4)),
-                  dv = product_alignment_log2((void *)(uintptr_t)((uint64_t)vdim * 4));
+    const uint8_t s = product_address_alignment_log2((void *)(uintptr_t)((uint64_t)kv * 4)),
+                  p = product_address_alignment_log2(
+                      (void *)(uintptr_t)((uint64_t)kv * dtype_bytes(T))),
+                  dk = product_address_alignment_log2((void *)(uintptr_t)((uint64_t)dim * 4)),
+                  dv = product_address_alignment_log2((void *)(uintptr_t)((uint64_t)vdim * 4));
     /* m, n, k, strides of a, b and y, form, types of a and y, accumulates, has_bias, alignments of a, b and y */
     const struct product_shape shapes[PRODUCTS] = {
         [SCORES] = {rows, kv, dim, step, kv_step, kv, MATMUL_NT, T, F, 0, 0, q, k, s},

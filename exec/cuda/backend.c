@@ -10,7 +10,7 @@
 
 /* Makes the rank's device the current device of the calling thread: what the thread creates or launches afterwards
  * belongs to that device. A thread starts with device 0. */
-static void select_device(const struct cuda_rank *rank)
+static void make_device_of_rank_current(const struct cuda_rank *rank)
 {
     /* this cannot fail: find_device() has made the device current once */
     cudaSetDevice(rank->device);
@@ -77,7 +77,7 @@ static void open_barriers(struct cuda *cuda)
     for (uint32_t g = 0; g < ir->group_count; g++) {
         cuda->first_barrier_by_group[g] = cuda->barrier_count;
         cuda->barrier_count +=
-            assignment->instance_count[g] * assignment->most_barriers_by_group[g];
+            assignment->instance_count_by_group[g] * assignment->max_barriers_of_role_by_group[g];
     }
     cuda->barrier_arrivals =
         heap_zalloc((size_t)cuda->barrier_count + 1, sizeof *cuda->barrier_arrivals);
@@ -88,8 +88,8 @@ static void set_scratch_sizes(struct cuda *cuda, struct cuda_rank *rank)
 {
     for (uint32_t s = 0; s < cuda->run->ir->stream_count; s++) {
         struct cuda_stream *stream = &rank->streams[s];
-        for (uint32_t i = 0; i < stream->op_list.op_count; i++) {
-            size_t wanted = cuda->prepared_ops[stream->op_list.ops[i]].scratch_bytes;
+        for (uint32_t i = 0; i < stream->ops_of_stream.op_count; i++) {
+            size_t wanted = cuda->prepared_ops[stream->ops_of_stream.ops[i]].scratch_bytes;
             if (wanted > stream->scratch_bytes)
                 stream->scratch_bytes = wanted;
         }
@@ -133,11 +133,11 @@ static void add_note_on_missing_epilogues(const struct cuda *cuda)
 }
 
 /* Refuses routing that drops or shuffles copies of tokens, or that sends tokens before it copies them. The kernels know
- * only where the copies for each expert begin (cuda_expert_begins()), which suffices if a rank sends all its copies in
- * the order of experts. */
+ * only where the copies for each expert begin (cuda_expert_begins_of_op()), which suffices if a rank sends all its
+ * copies in the order of experts. */
 static enum status check_routing(const struct ir *ir, struct diag *diag)
 {
-    bool listed = ir->routing.spreads_experts_of_token;
+    bool listed = ir->routing.deals_experts_in_shuffled_order;
     for (uint32_t s = 0; s < ir->shape_count; s++)
         listed |= work_is_permutation(&ir->shape[s]) && work_routing_list_index(&ir->shape[s]) >= 0;
     return listed ? diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
@@ -207,7 +207,7 @@ static void cuda_close(struct exec_run *run)
     if (cuda == NULL)
         return;
     sampler_free(cuda->sampler);
-    select_device(&cuda->rank_states[run->first_rank]);
+    make_device_of_rank_current(&cuda->rank_states[run->first_rank]);
     nccl_links_close(cuda);
     sm_hog_close(cuda);
     (void)cudaDeviceSynchronize(); /* queued work may still use what is freed below */
@@ -247,7 +247,7 @@ static void cuda_write_memory(struct exec_run *run, uint32_t r, enum memory memo
 {
     struct cuda_rank *rank = &cuda_of_run(run)->rank_states[r];
     char *to = (char *)rank->memory[memory] + offset;
-    select_device(rank);
+    make_device_of_rank_current(rank);
     cudaError_t error = cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
     if (error != cudaSuccess)
         cuda_record_failure(rank, IR_NONE, "cudaMemcpy", error);
@@ -258,7 +258,7 @@ static void cuda_read_memory(struct exec_run *run, uint32_t r, enum memory memor
 {
     struct cuda_rank *rank = &cuda_of_run(run)->rank_states[r];
     const char *from = (const char *)rank->memory[memory] + offset;
-    select_device(rank);
+    make_device_of_rank_current(rank);
     cudaError_t error = cudaMemcpy(to, from, bytes, cudaMemcpyDefault);
     if (error != cudaSuccess)
         cuda_record_failure(rank, IR_NONE, "cudaMemcpy", error);
@@ -273,7 +273,7 @@ static void cuda_zero_memory(struct exec_run *run, uint32_t r, enum memory memor
         memset(to, 0, bytes);
         return;
     }
-    select_device(rank);
+    make_device_of_rank_current(rank);
     cudaError_t error = cudaMemset(to, 0, bytes);
     if (error != cudaSuccess)
         cuda_record_failure(rank, IR_NONE, "cudaMemset", error);
@@ -286,7 +286,7 @@ static bool cuda_draw_block(struct exec_run *run, uint32_t r, enum memory memory
     struct cuda_array to = {(char *)rank->memory[memory] + offset, (uint8_t)dtype};
     if (memory != MEMORY_HBM)
         return false;
-    select_device(rank);
+    make_device_of_rank_current(rank);
     cudaError_t error = (cudaError_t)cuda_draw(to, draw, NULL);
     if (error != cudaSuccess)
         cuda_record_failure(rank, IR_NONE, "launching a draw of numbers", error);
@@ -326,8 +326,8 @@ static void cuda_begin_step(struct exec_run *run)
         atomic_store(&cuda->barrier_arrivals[i], 0);
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++) {
         struct cuda_rank *rank = &cuda->rank_states[r];
-        select_device(rank);
-        *rank->fault_mark_address = 0;
+        make_device_of_rank_current(rank);
+        *rank->fault_op_plus_1_address = 0;
         for (uint32_t k = 0; k < assignment_op_count(&run->assignment, r); k++)
             atomic_store(&rank->host_has_reached_barrier[k], false);
         for (uint32_t s = 0; s < run->ir->stream_count; s++) {
@@ -348,7 +348,7 @@ static void cuda_begin_step(struct exec_run *run)
 static bool cuda_enqueue(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cuda_rank *rank = &cuda_of_run(run)->rank_states[r];
-    select_device(rank);
+    make_device_of_rank_current(rank);
     pthread_mutex_lock(rank->lock);
     rank->streams[run->ir->op.stream[op]].issued_ops++;
     pthread_mutex_unlock(rank->lock);
@@ -390,7 +390,7 @@ static bool cuda_barrier(struct exec_run *run, uint32_t r, uint32_t op)
     const struct assignment *assignment = &run->assignment;
     double since_s = run_now_s();
     uint32_t group = (uint32_t)ir_work(run->ir, op)->barrier.group;
-    select_device(&cuda->rank_states[r]);
+    make_device_of_rank_current(&cuda->rank_states[r]);
     if (cuda->nccl_links != NULL) {
         atomic_store(
             &cuda->rank_states[r]
@@ -401,13 +401,14 @@ static bool cuda_barrier(struct exec_run *run, uint32_t r, uint32_t op)
     atomic_uint *arrivals =
         &cuda->barrier_arrivals[cuda->first_barrier_by_group[group] +
                                 assignment_group_instance(assignment, r, group) *
-                                    assignment->most_barriers_by_group[group] +
+                                    assignment->max_barriers_of_role_by_group[group] +
                                 assignment->collective_number_by_op[op]];
     atomic_store(&cuda->rank_states[r]
                       .host_has_reached_barrier[cuda_op_index_in_role(&cuda->rank_states[r], op)],
                  true);
     atomic_fetch_add(arrivals, 1);
-    while (atomic_load(arrivals) < assignment->group_size[group] && !run_must_stop(run)) {
+    while (atomic_load(arrivals) < assignment->member_count_by_group[group] &&
+           !run_must_stop(run)) {
         cuda_poll_ended_ops(&cuda->rank_states[r]);
         cuda_pause_polling(since_s);
     }
@@ -479,7 +480,7 @@ static enum op_state cuda_op_state(struct exec_run *run, uint32_t r, uint32_t op
     return state;
 }
 
-static bool cuda_has_arrived(struct exec_run *run, uint32_t r, uint32_t op)
+static bool cuda_rank_has_arrived(struct exec_run *run, uint32_t r, uint32_t op)
 {
     struct cuda_rank *rank = &cuda_of_run(run)->rank_states[r];
     if (!run_has_rank(run, r) || !assignment_op_works_on_rank(&run->assignment, r, op))
@@ -497,7 +498,7 @@ const struct backend cuda_backend = {
     .kernel = cuda_kernels,
     .describe = cuda_describe,
     .describe_run = cuda_describe_run,
-    .clock_mhz = cuda_clock_mhz,
+    .clock_mhz = cuda_mean_clock_mhz,
     .describe_step = cuda_describe_step,
     .open = cuda_open,
     .close = cuda_close,
@@ -517,5 +518,5 @@ const struct backend cuda_backend = {
     .watch = cuda_poll_all_ranks,
     .stop = cuda_stop,
     .state = cuda_op_state,
-    .arrived = cuda_has_arrived,
+    .arrived = cuda_rank_has_arrived,
 };

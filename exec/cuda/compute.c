@@ -18,20 +18,20 @@ _Static_assert((int)CUDA_SOFTMAX == (int)ROUTE_SOFTMAX &&
 
 static const struct cuda_array NOTHING = {0};
 
-static struct cuda_array read_array(const struct call *call, uint32_t k)
+static struct cuda_array cuda_array_of_read(const struct call *call, uint32_t k)
 {
     return cuda_array_of(call->read[k]);
 }
 
-static struct cuda_array write_array(const struct call *call, uint32_t k)
+static struct cuda_array cuda_array_of_write(const struct call *call, uint32_t k)
 {
     return cuda_array_of(call->write[k]);
 }
 
 /* Returns the k-th read, or an empty array if the op has fewer. */
-static struct cuda_array read_array_or_none(const struct call *call, uint32_t k)
+static struct cuda_array cuda_array_of_read_or_none(const struct call *call, uint32_t k)
 {
-    return k < call->read_count ? read_array(call, k) : NOTHING;
+    return k < call->read_count ? cuda_array_of_read(call, k) : NOTHING;
 }
 
 /* ---- norms ---- */
@@ -39,47 +39,51 @@ static struct cuda_array read_array_or_none(const struct call *call, uint32_t k)
 static int rmsnorm(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
-    return cuda_rmsnorm(write_array(call, 0), call->write[1].data, read_array(call, 0),
-                        read_array(call, 1), w->rows.rows, w->rows.cols, call->model.norm_eps,
-                        place->stream);
+    return cuda_rmsnorm(cuda_array_of_write(call, 0), call->write[1].data,
+                        cuda_array_of_read(call, 0), cuda_array_of_read(call, 1), w->rows.rows,
+                        w->rows.cols, call->model.norm_eps, place->stream);
 }
 
 static int rmsnorm_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
-    return cuda_rmsnorm_backward(write_array(call, 0), write_array(call, 1), read_array(call, 0),
-                                 read_array(call, 1), read_array(call, 2), call->read[3].data,
-                                 read_array_or_none(call, 4), w->rows.rows, w->rows.cols,
+    return cuda_rmsnorm_backward(cuda_array_of_write(call, 0), cuda_array_of_write(call, 1),
+                                 cuda_array_of_read(call, 0), cuda_array_of_read(call, 1),
+                                 cuda_array_of_read(call, 2), call->read[3].data,
+                                 cuda_array_of_read_or_none(call, 4), w->rows.rows, w->rows.cols,
                                  place->scratch, place->stream);
 }
 
 static int layernorm(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
-    return cuda_layernorm(write_array(call, 0), call->write[1].data, read_array(call, 0),
-                          read_array(call, 1), read_array(call, 2), w->rows.rows, w->rows.cols,
+    return cuda_layernorm(cuda_array_of_write(call, 0), call->write[1].data,
+                          cuda_array_of_read(call, 0), cuda_array_of_read(call, 1),
+                          cuda_array_of_read(call, 2), w->rows.rows, w->rows.cols,
                           call->model.norm_eps, place->stream);
 }
 
 static int layernorm_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
-    return cuda_layernorm_backward(
-        write_array(call, 0), write_array(call, 1), write_array(call, 2), read_array(call, 0),
-        read_array(call, 1), read_array(call, 2), call->read[3].data, read_array_or_none(call, 4),
-        read_array_or_none(call, 5), w->rows.rows, w->rows.cols, place->scratch, place->stream);
+    return cuda_layernorm_backward(cuda_array_of_write(call, 0), cuda_array_of_write(call, 1),
+                                   cuda_array_of_write(call, 2), cuda_array_of_read(call, 0),
+                                   cuda_array_of_read(call, 1), cuda_array_of_read(call, 2),
+                                   call->read[3].data, cuda_array_of_read_or_none(call, 4),
+                                   cuda_array_of_read_or_none(call, 5), w->rows.rows, w->rows.cols,
+                                   place->scratch, place->stream);
 }
 
 /* Returns the elements of an array from `index` on; an array without data is returned as it is. */
-static struct cuda_array array_from_index(struct cuda_array x, int64_t index)
+static struct cuda_array array_from_element_on(struct cuda_array x, int64_t index)
 {
     if (x.data != NULL)
         x.data = (char *)x.data + (size_t)index * dtype_bytes((enum dtype)x.dtype);
     return x;
 }
 
-int cuda_begin_sum(struct cuda_array y, struct cuda_array before, int64_t count,
-                   cudaStream_t stream)
+int cuda_set_to_before_or_zero(struct cuda_array y, struct cuda_array before, int64_t count,
+                               cudaStream_t stream)
 {
     if (before.data != NULL)
         return before.data == y.data ? 0 : cuda_cast(y, before, count, stream);
@@ -97,11 +101,13 @@ static int column_sum(const struct call *call, const struct cuda_launch_context 
         const int64_t first = end;
         end = assignment_group_rows_end(call->routed_rows, total, groups, g, first);
         const int64_t rows = end - first;
-        const struct cuda_array y = array_from_index(write_array(call, 0), g * cols),
-                                before = array_from_index(read_array_or_none(call, 1), g * cols);
-        error = rows == 0 ? cuda_begin_sum(y, before, cols, place->stream)
-                          : cuda_column_sum(y, array_from_index(read_array(call, 0), first * cols),
-                                            before, rows, cols, place->scratch, place->stream);
+        const struct cuda_array y = array_from_element_on(cuda_array_of_write(call, 0), g * cols),
+                                before = array_from_element_on(cuda_array_of_read_or_none(call, 1),
+                                                               g * cols);
+        error = rows == 0 ? cuda_set_to_before_or_zero(y, before, cols, place->stream)
+                          : cuda_column_sum(
+                                y, array_from_element_on(cuda_array_of_read(call, 0), first * cols),
+                                before, rows, cols, place->scratch, place->stream);
     }
     return error;
 }
@@ -129,10 +135,10 @@ static int rotate_pairs(const struct call *call, const struct cuda_launch_contex
         .rotated = w->rope.rotated ? w->rope.rotated : w->rope.dim,
         .stride = w->rope.stride ? w->rope.stride : w->rope.heads * w->rope.dim,
         .theta = call->model.rope_theta,
-        .direction = direction,
+        .rotation_sign = direction,
     };
-    return cuda_rope(write_array(call, 0), read_array(call, 0), call->read[1].data, turn,
-                     place->stream);
+    return cuda_rope(cuda_array_of_write(call, 0), cuda_array_of_read(call, 0), call->read[1].data,
+                     turn, place->stream);
 }
 
 static int rope(const struct call *call, const struct cuda_launch_context *place)
@@ -149,9 +155,10 @@ static int latent_keys(const struct call *call, const struct cuda_launch_context
 {
     const struct work *w = call->work;
     return cuda_latent_keys(
-        (struct cuda_latent){read_array(call, 0), read_array(call, 1), write_array(call, 0),
-                             write_array(call, 1), w->latent_keys.rows, w->latent_keys.heads,
-                             w->latent_keys.plain, w->latent_keys.rotated, w->latent_keys.vdim},
+        (struct cuda_latent_keys_operands){
+            cuda_array_of_read(call, 0), cuda_array_of_read(call, 1), cuda_array_of_write(call, 0),
+            cuda_array_of_write(call, 1), w->latent_keys.rows, w->latent_keys.heads,
+            w->latent_keys.plain, w->latent_keys.rotated, w->latent_keys.vdim},
         place->stream);
 }
 
@@ -159,71 +166,74 @@ static int latent_keys_backward(const struct call *call, const struct cuda_launc
 {
     const struct work *w = call->work;
     return cuda_latent_keys_backward(
-        (struct cuda_latent){write_array(call, 0), write_array(call, 1), read_array(call, 0),
-                             read_array(call, 1), w->latent_keys.rows, w->latent_keys.heads,
-                             w->latent_keys.plain, w->latent_keys.rotated, w->latent_keys.vdim},
+        (struct cuda_latent_keys_operands){
+            cuda_array_of_write(call, 0), cuda_array_of_write(call, 1), cuda_array_of_read(call, 0),
+            cuda_array_of_read(call, 1), w->latent_keys.rows, w->latent_keys.heads,
+            w->latent_keys.plain, w->latent_keys.rotated, w->latent_keys.vdim},
         place->stream);
 }
 
-static enum cuda_activation_function activation_function_of(const struct call *call)
+static enum cuda_activation_kind cuda_activation_kind_of(const struct call *call)
 {
-    return (enum cuda_activation_function)call->work->activation.function;
+    return (enum cuda_activation_kind)call->work->activation.function;
 }
 
 static int swiglu(const struct call *call, const struct cuda_launch_context *place)
 {
-    return cuda_swiglu(write_array(call, 0), read_array(call, 0),
+    return cuda_swiglu(cuda_array_of_write(call, 0), cuda_array_of_read(call, 0),
                        call->work->activation.weights ? call->read[1].data : NULL,
                        call->work->activation.rows, call->work->activation.cols,
-                       activation_function_of(call), place->stream);
+                       cuda_activation_kind_of(call), place->stream);
 }
 
 static int swiglu_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     if (call->work->activation.weights)
         return cuda_weighted_swiglu_backward(
-            write_array(call, 0), call->write[1].data, read_array(call, 0), read_array(call, 1),
-            call->read[2].data, call->work->activation.rows, call->work->activation.cols,
-            activation_function_of(call), place->stream);
-    return cuda_swiglu_backward(write_array(call, 0), read_array(call, 0), read_array(call, 1),
-                                call->work->rows.rows, call->work->rows.cols,
-                                activation_function_of(call), place->stream);
+            cuda_array_of_write(call, 0), call->write[1].data, cuda_array_of_read(call, 0),
+            cuda_array_of_read(call, 1), call->read[2].data, call->work->activation.rows,
+            call->work->activation.cols, cuda_activation_kind_of(call), place->stream);
+    return cuda_swiglu_backward(
+        cuda_array_of_write(call, 0), cuda_array_of_read(call, 0), cuda_array_of_read(call, 1),
+        call->work->rows.rows, call->work->rows.cols, cuda_activation_kind_of(call), place->stream);
 }
 
 static int gelu(const struct call *call, const struct cuda_launch_context *place)
 {
-    return cuda_gelu(write_array(call, 0), read_array(call, 0),
-                     call->work->rows.rows * call->work->rows.cols, activation_function_of(call),
+    return cuda_gelu(cuda_array_of_write(call, 0), cuda_array_of_read(call, 0),
+                     call->work->rows.rows * call->work->rows.cols, cuda_activation_kind_of(call),
                      place->stream);
 }
 
 static int gelu_backward(const struct call *call, const struct cuda_launch_context *place)
 {
-    return cuda_gelu_backward(write_array(call, 0), read_array(call, 0), read_array(call, 1),
+    return cuda_gelu_backward(cuda_array_of_write(call, 0), cuda_array_of_read(call, 0),
+                              cuda_array_of_read(call, 1),
                               call->work->rows.rows * call->work->rows.cols,
-                              activation_function_of(call), place->stream);
+                              cuda_activation_kind_of(call), place->stream);
 }
 
 static int add_arrays(const struct call *call, const struct cuda_launch_context *place)
 {
     int64_t count = call->work->elements.count, cols = call->work->elements.cols;
-    return cols > 0 ? cuda_add_bias(write_array(call, 0), read_array(call, 0), read_array(call, 1),
-                                    read_array(call, 2), count / cols, cols, place->stream)
-                    : cuda_add(write_array(call, 0), read_array(call, 0), read_array(call, 1),
-                               count, place->stream);
+    return cols > 0 ? cuda_add_bias(cuda_array_of_write(call, 0), cuda_array_of_read(call, 0),
+                                    cuda_array_of_read(call, 1), cuda_array_of_read(call, 2),
+                                    count / cols, cols, place->stream)
+                    : cuda_add(cuda_array_of_write(call, 0), cuda_array_of_read(call, 0),
+                               cuda_array_of_read(call, 1), count, place->stream);
 }
 
 static int cast_array(const struct call *call, const struct cuda_launch_context *place)
 {
-    return cuda_cast(write_array(call, 0), read_array(call, 0), call->work->elements.count,
-                     place->stream);
+    return cuda_cast(cuda_array_of_write(call, 0), cuda_array_of_read(call, 0),
+                     call->work->elements.count, place->stream);
 }
 
 static int dequantise(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     const enum frozen_storage storage = (enum frozen_storage)w->dequantise.storage;
-    struct cuda_stored stored = {
+    struct cuda_stored_weight stored = {
         .codes = call->read[0].data,
         .scales = call->read[1].data,
         .count = w->dequantise.rows * w->dequantise.cols,
@@ -233,7 +243,7 @@ static int dequantise(const struct call *call, const struct cuda_launch_context 
     };
     memcpy(stored.value, frozen_storage_values, sizeof stored.value);
     frozen_storage_scale_values(stored.scale_value);
-    return cuda_dequantise(write_array(call, 0), stored, place->stream);
+    return cuda_dequantise(cuda_array_of_write(call, 0), stored, place->stream);
 }
 
 /* Computes the same constants as cpu_adamw() of exec/cpu/pointwise.c, in the same order of operations. */
@@ -251,16 +261,17 @@ static int adamw(const struct call *call, const struct cuda_launch_context *plac
         .root_correction = (float)(1 / sqrt(1 - pow(a->beta2, (double)a->step_number))),
         .max_norm = (float)a->max_norm,
     };
-    return cuda_adamw(call->write_count > 3 ? write_array(call, 3) : NOTHING, write_array(call, 0),
-                      write_array(call, 1), write_array(call, 2), read_array(call, 0),
-                      read_array(call, 1), read_array(call, 2), read_array(call, 3),
-                      call->read_count > 4 ? call->read[4].data : NULL, call->work->adamw.count,
-                      constants, place->stream);
+    return cuda_adamw(call->write_count > 3 ? cuda_array_of_write(call, 3) : NOTHING,
+                      cuda_array_of_write(call, 0), cuda_array_of_write(call, 1),
+                      cuda_array_of_write(call, 2), cuda_array_of_read(call, 0),
+                      cuda_array_of_read(call, 1), cuda_array_of_read(call, 2),
+                      cuda_array_of_read(call, 3), call->read_count > 4 ? call->read[4].data : NULL,
+                      call->work->adamw.count, constants, place->stream);
 }
 
 static int clip_gradients(const struct call *call, const struct cuda_launch_context *place)
 {
-    return cuda_clip(write_array(call, 0), read_array(call, 0), call->read[1].data,
+    return cuda_clip(cuda_array_of_write(call, 0), cuda_array_of_read(call, 0), call->read[1].data,
                      call->adamw.max_norm, call->work->elements.count, place->stream);
 }
 
@@ -280,7 +291,7 @@ static int square_sum(const struct call *call, const struct cuda_launch_context 
     uint32_t shares = call->square_sum_run_count > 0 ? call->square_sum_run_count : 1;
     int error = 0;
     for (uint32_t k = 0; k < shares && error == 0; k++) {
-        struct cuda_array x = read_array(call, 0);
+        struct cuda_array x = cuda_array_of_read(call, 0);
         x.data = (char *)x.data + share[k].begin * dtype_bytes((enum dtype)call->read[0].dtype);
         error = cuda_square_sum(call->write[0].data, before, x, (int64_t)share[k].element_count,
                                 share[k].copies, place->scratch, place->stream);
@@ -293,36 +304,38 @@ static int square_sum(const struct call *call, const struct cuda_launch_context 
  * result. */
 static size_t quantise_scratch_bytes(const struct work *work)
 {
-    return cuda_largest_scratch_bytes(work->quantise.rows * work->quantise.cols) + sizeof(float);
+    return cuda_largest_magnitude_scratch_bytes(work->quantise.rows * work->quantise.cols) +
+           sizeof(float);
 }
 
 static int quantise(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     const int64_t rows = w->quantise.rows, cols = w->quantise.cols;
-    const struct cuda_eight_bits e4m3 = {3, 7, 448}, e5m2 = {2, 15, 57344};
+    const struct cuda_eight_bit_format e4m3 = {3, 7, 448}, e5m2 = {2, 15, 57344};
     float *largest =
         w->quantise.finds ? call->write[0].data
         : w->quantise.given
             ? call->read[1].data
-            : (void *)((char *)place->scratch + cuda_largest_scratch_bytes(rows * cols));
+            : (void *)((char *)place->scratch + cuda_largest_magnitude_scratch_bytes(rows * cols));
     int error = 0;
     if (w->quantise.scaling == SCALING_VECTOR || w->quantise.scaling == SCALING_BLOCK) {
         const int block_rows = w->quantise.scaling == SCALING_BLOCK ? CUDA_SCALE_BLOCK : 1;
         for (uint32_t k = 0; k + 1 < call->write_count && error == 0; k += 2)
             error = cuda_quantise_blocks(
-                call->write[k].data, call->write[k + 1].data, read_array(call, 0), rows, cols,
-                w->quantise.turned || k > 0, block_rows,
+                call->write[k].data, call->write[k + 1].data, cuda_array_of_read(call, 0), rows,
+                cols, w->quantise.turned || k > 0, block_rows,
                 call->write[k].dtype == DTYPE_E4M3 ? e4m3 : e5m2, place->stream);
         return error;
     }
     if (!w->quantise.given)
-        error = cuda_largest_magnitude(largest, read_array(call, 0), rows * cols, place->scratch,
-                                       place->stream);
+        error = cuda_largest_magnitude(largest, cuda_array_of_read(call, 0), rows * cols,
+                                       place->scratch, place->stream);
     for (uint32_t k = 0; k + 1 < call->write_count && error == 0; k += 2)
-        error = cuda_quantise(call->write[k].data, call->write[k + 1].data, read_array(call, 0),
-                              rows, cols, w->quantise.turned || k > 0, largest,
-                              call->write[k].dtype == DTYPE_E4M3 ? e4m3 : e5m2, place->stream);
+        error =
+            cuda_quantise(call->write[k].data, call->write[k + 1].data, cuda_array_of_read(call, 0),
+                          rows, cols, w->quantise.turned || k > 0, largest,
+                          call->write[k].dtype == DTYPE_E4M3 ? e4m3 : e5m2, place->stream);
     return error;
 }
 
@@ -338,9 +351,9 @@ static int64_t first_vocabulary_row(const struct call *call)
 static int embedding(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
-    return cuda_embedding(write_array(call, 0), call->read[0].data, read_array(call, 1),
-                          w->embedding.rows, w->embedding.cols, w->embedding.vocab,
-                          first_vocabulary_row(call), place->stream);
+    return cuda_embedding(cuda_array_of_write(call, 0), call->read[0].data,
+                          cuda_array_of_read(call, 1), w->embedding.rows, w->embedding.cols,
+                          w->embedding.vocab, first_vocabulary_row(call), place->stream);
 }
 
 static size_t embedding_backward_scratch_bytes(const struct work *work)
@@ -358,9 +371,9 @@ static int embedding_backward(const struct call *call, const struct cuda_launch_
         if (error != 0)
             return error;
     }
-    return cuda_embedding_backward(write_array(call, 0), read_array(call, 0), call->read[1].data,
-                                   read_array_or_none(call, 2), w->embedding.rows,
-                                   w->embedding.cols, w->embedding.vocab,
+    return cuda_embedding_backward(cuda_array_of_write(call, 0), cuda_array_of_read(call, 0),
+                                   call->read[1].data, cuda_array_of_read_or_none(call, 2),
+                                   w->embedding.rows, w->embedding.cols, w->embedding.vocab,
                                    first_vocabulary_row(call), place->scratch, place->stream);
 }
 
@@ -374,20 +387,21 @@ static int cross_entropy(const struct call *call, const struct cuda_launch_conte
     const struct work *w = call->work;
     bool softmax = call->write_count > 2 && call->write[2].dtype != DTYPE_U8;
     return cuda_cross_entropy(
-        call->write[0].data, call->write[1].data, softmax ? write_array(call, 2) : NOTHING,
-        read_array(call, 0), call->read[1].data,
+        call->write[0].data, call->write[1].data, softmax ? cuda_array_of_write(call, 2) : NOTHING,
+        cuda_array_of_read(call, 0), call->read[1].data,
         w->cross_entropy.accumulate ? call->read[2].data : NULL, w->cross_entropy.rows,
-        w->cross_entropy.vocab, (double)w->cross_entropy.count, place->fault_mark_address,
-        place->fault_mark, place->scratch, place->stream);
+        w->cross_entropy.vocab, (double)w->cross_entropy.count, place->fault_op_plus_1_address,
+        place->fault_op_plus_1, place->scratch, place->stream);
 }
 
 static int cross_entropy_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     return cuda_cross_entropy_backward(
-        write_array(call, 0), read_array(call, 0), call->read[1].data, call->reads_softmax,
-        w->cross_entropy.rows, w->cross_entropy.vocab, (double)w->cross_entropy.count,
-        place->fault_mark_address, place->fault_mark, place->stream);
+        cuda_array_of_write(call, 0), cuda_array_of_read(call, 0), call->read[1].data,
+        call->reads_softmax, w->cross_entropy.rows, w->cross_entropy.vocab,
+        (double)w->cross_entropy.count, place->fault_op_plus_1_address, place->fault_op_plus_1,
+        place->stream);
 }
 
 /* Returns how many columns of a rank's part of the logits, of `vocab` columns from token `first` on, belong to tokens
@@ -404,8 +418,8 @@ static int cross_entropy_partial(const struct call *call, const struct cuda_laun
     int64_t vocab = w->loss_partial.vocab,
             first = w->loss_partial.first + call->index_in_sharding_group * vocab;
     return cuda_cross_entropy_partial(
-        call->write[0].data, read_array(call, 0), call->read[1].data, w->loss_partial.rows, vocab,
-        vocabulary_columns(vocab, first, w->loss_partial.total), first, place->stream);
+        call->write[0].data, cuda_array_of_read(call, 0), call->read[1].data, w->loss_partial.rows,
+        vocab, vocabulary_columns(vocab, first, w->loss_partial.total), first, place->stream);
 }
 
 static int cross_entropy_partial_backward(const struct call *call,
@@ -415,9 +429,10 @@ static int cross_entropy_partial_backward(const struct call *call,
     int64_t vocab = w->loss_backward.vocab,
             first = w->loss_backward.first + call->index_in_sharding_group * vocab;
     return cuda_cross_entropy_partial_backward(
-        write_array(call, 0), read_array(call, 0), call->read[1].data, call->read[2].data,
-        w->loss_backward.rows, vocab, vocabulary_columns(vocab, first, w->loss_backward.total),
-        first, (double)w->loss_backward.count, place->stream);
+        cuda_array_of_write(call, 0), cuda_array_of_read(call, 0), call->read[1].data,
+        call->read[2].data, w->loss_backward.rows, vocab,
+        vocabulary_columns(vocab, first, w->loss_backward.total), first,
+        (double)w->loss_backward.count, place->stream);
 }
 
 static int cross_entropy_finish(const struct call *call, const struct cuda_launch_context *place)
@@ -439,7 +454,7 @@ static struct cuda_route cuda_route_of(const struct work *work,
         .experts = work->route.experts,
         .copies_per_token = work->route.copies,
         .score = (enum cuda_route_score)work->route.score,
-        .norm = work->route.norm != 0,
+        .divides_scores_by_sum = work->route.norm != 0,
         .scale = work->route.scale > 0 ? (float)((double)work->route.scale * 1e-6) : 1,
         .expert_begins = place->expert_begins,
     };
@@ -453,14 +468,14 @@ static int route(const struct call *call, const struct cuda_launch_context *plac
 
 static int route_backward(const struct call *call, const struct cuda_launch_context *place)
 {
-    return cuda_route_backward(write_array(call, 0), call->read[0].data, call->read[1].data,
+    return cuda_route_backward(cuda_array_of_write(call, 0), call->read[0].data, call->read[1].data,
                                cuda_route_of(call->work, place), place->stream);
 }
 
 static int permute(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
-    return cuda_permute(write_array(call, 0), read_array(call, 0),
+    return cuda_permute(cuda_array_of_write(call, 0), cuda_array_of_read(call, 0),
                         w->permute.weights ? call->read[1].data : NULL, w->permute.rows,
                         w->permute.cols, w->permute.copies, place->stream);
 }
@@ -468,7 +483,7 @@ static int permute(const struct call *call, const struct cuda_launch_context *pl
 static int unpermute(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
-    return cuda_unpermute(write_array(call, 0), read_array(call, 0),
+    return cuda_unpermute(cuda_array_of_write(call, 0), cuda_array_of_read(call, 0),
                           w->permute.weights ? call->read[1].data : NULL, w->permute.rows,
                           w->permute.cols, w->permute.copies, place->stream);
 }
@@ -476,9 +491,10 @@ static int unpermute(const struct call *call, const struct cuda_launch_context *
 static int unpermute_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
-    return cuda_unpermute_backward(write_array(call, 0), call->write[1].data, read_array(call, 0),
-                                   read_array(call, 1), call->read[2].data, w->permute.rows,
-                                   w->permute.cols, w->permute.copies, place->stream);
+    return cuda_unpermute_backward(cuda_array_of_write(call, 0), call->write[1].data,
+                                   cuda_array_of_read(call, 0), cuda_array_of_read(call, 1),
+                                   call->read[2].data, w->permute.rows, w->permute.cols,
+                                   w->permute.copies, place->stream);
 }
 
 static int permute_weights(const struct call *call, const struct cuda_launch_context *place)
@@ -550,7 +566,7 @@ static int unpack_blocks(const struct call *call, const struct cuda_launch_conte
 static int head_expand(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
-    return cuda_head_expand(write_array(call, 0), read_array(call, 0),
+    return cuda_head_expand(cuda_array_of_write(call, 0), cuda_array_of_read(call, 0),
                             w->heads.rows * w->heads.heads, w->heads.dim, w->heads.copies,
                             place->stream);
 }
@@ -558,16 +574,18 @@ static int head_expand(const struct call *call, const struct cuda_launch_context
 static int head_reduce(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
-    return cuda_head_reduce(write_array(call, 0), read_array(call, 0),
+    return cuda_head_reduce(cuda_array_of_write(call, 0), cuda_array_of_read(call, 0),
                             w->heads.rows * w->heads.heads, w->heads.dim, w->heads.copies,
                             place->stream);
 }
 
 /* Returns the pairs of one of a call's lists. A call that is measured without a schedule has `room` pairs (i, i). */
-static struct cuda_row_pairs cuda_row_pairs_of(const struct cuda_launch_context *place,
-                                               enum moved_rows_list_kind which, int64_t room)
+static struct cuda_moved_row_pairs
+cuda_moved_row_pairs_of_list(const struct cuda_launch_context *place,
+                             enum moved_rows_list_kind which, int64_t room)
 {
-    return place->row_pairs != NULL ? place->row_pairs[which] : (struct cuda_row_pairs){NULL, room};
+    return place->moved_row_pair_lists != NULL ? place->moved_row_pair_lists[which]
+                                               : (struct cuda_moved_row_pairs){NULL, room};
 }
 
 static int take_rows(const struct call *call, const struct cuda_launch_context *place)
@@ -585,17 +603,17 @@ static int take_rows(const struct call *call, const struct cuda_launch_context *
         .to_outer = how != TAKE_ARRIVED_ROWS_TO_POSITIONS,
         .zeroes_other_rows = true,
     };
-    if (how == TAKE_GATHER && call->read_count > 1) {
+    if (how == TAKE_ROWS_TO_ROUND_ORDER && call->read_count > 1) {
         struct cuda_row_copy arrived = copy;
         arrived.x = call->read[1].data;
         arrived.x_rows = w->take_rows.arrived;
         arrived.to_outer = copy.zeroes_other_rows = false;
-        int error =
-            cuda_take_rows(arrived, cuda_row_pairs_of(place, MOVED_RECEIVED, room), place->stream);
+        int error = cuda_take_rows(
+            arrived, cuda_moved_row_pairs_of_list(place, MOVED_RECEIVED, room), place->stream);
         if (error != 0)
             return error;
     }
-    return cuda_take_rows(copy, cuda_row_pairs_of(place, moved_list_of_work(w), room),
+    return cuda_take_rows(copy, cuda_moved_row_pairs_of_list(place, moved_list_of_work(w), room),
                           place->stream);
 }
 
@@ -605,66 +623,69 @@ static int add_rows(const struct call *call, const struct cuda_launch_context *p
     const int64_t rows = w->add_rows.rows, to = w->add_rows.to, room = rows < to ? rows : to;
     int error = 0;
     if (call->write[0].data != call->read[1].data)
-        error = cuda_cast(write_array(call, 0), read_array(call, 1),
+        error = cuda_cast(cuda_array_of_write(call, 0), cuda_array_of_read(call, 1),
                           (int64_t)call->write[0].element_count, place->stream);
-    return error != 0 ? error
-                      : cuda_add_rows(call->write[0].data, to, read_array(call, 0), rows,
-                                      w->add_rows.parts, w->add_rows.width,
-                                      cuda_row_pairs_of(place, moved_list_of_work(w), room),
-                                      place->stream);
+    return error != 0
+               ? error
+               : cuda_add_rows(call->write[0].data, to, cuda_array_of_read(call, 0), rows,
+                               w->add_rows.parts, w->add_rows.width,
+                               cuda_moved_row_pairs_of_list(place, moved_list_of_work(w), room),
+                               place->stream);
 }
 
 static int merge_rows(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
     const bool first = w->merge_rows.first;
-    const struct cuda_merged_rows merged = {
+    const struct cuda_row_merge merged = {
         .out = call->write[0].data,
         .lse = call->write[1].data,
         .before = first ? NULL : call->read[2].data,
         .lse_before = first ? NULL : call->read[3].data,
         .block_lse = call->read[1].data,
-        .block = read_array(call, 0),
+        .block = cuda_array_of_read(call, 0),
         .out_rows = w->merge_rows.to,
         .heads = w->merge_rows.heads,
         .dim = w->merge_rows.dim,
     };
     return cuda_merge_rows(
-        merged, cuda_row_pairs_of(place, moved_list_of_work(w), w->merge_rows.rows), place->stream);
+        merged, cuda_moved_row_pairs_of_list(place, moved_list_of_work(w), w->merge_rows.rows),
+        place->stream);
 }
 
 static int row_dot(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
-    return cuda_row_dot(call->write[0].data, read_array(call, 0), read_array(call, 1),
-                        w->merge.rows * w->merge.heads, w->merge.dim, w->merge.dim, place->stream);
+    return cuda_row_dot(call->write[0].data, cuda_array_of_read(call, 0),
+                        cuda_array_of_read(call, 1), w->merge.rows * w->merge.heads, w->merge.dim,
+                        w->merge.dim, place->stream);
 }
 
 static int merge_tiles(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
-    return cuda_merge(call->write[0].data, call->write[1].data, read_array(call, 2),
+    return cuda_merge(call->write[0].data, call->write[1].data, cuda_array_of_read(call, 2),
                       call->read[3].data, w->merge.rows * w->merge.heads, w->merge.dim,
                       place->stream);
 }
 
-static struct cuda_sinks cuda_sinks_of(const struct call *call, uint32_t o)
+static struct cuda_sink_operands cuda_sink_operands_of(const struct call *call, uint32_t o)
 {
     const struct work *w = call->work;
-    return (struct cuda_sinks){.o = read_array(call, o),
-                               .sink =
-                                   array_from_index(read_array(call, o + 2),
-                                                    call->index_in_sharding_group * w->sink.heads),
-                               .lse = call->read[o + 1].data,
-                               .rows = w->sink.rows,
-                               .heads = w->sink.heads,
-                               .dim = w->sink.dim};
+    return (struct cuda_sink_operands){
+        .o = cuda_array_of_read(call, o),
+        .sink = array_from_element_on(cuda_array_of_read(call, o + 2),
+                                      call->index_in_sharding_group * w->sink.heads),
+        .lse = call->read[o + 1].data,
+        .rows = w->sink.rows,
+        .heads = w->sink.heads,
+        .dim = w->sink.dim};
 }
 
 static int sink(const struct call *call, const struct cuda_launch_context *place)
 {
-    return cuda_sink(write_array(call, 0), call->write[1].data, cuda_sinks_of(call, 0),
-                     place->stream);
+    return cuda_sink(cuda_array_of_write(call, 0), call->write[1].data,
+                     cuda_sink_operands_of(call, 0), place->stream);
 }
 
 static size_t sink_term_bytes(const struct work *work)
@@ -682,15 +703,16 @@ static size_t sink_scratch_bytes(const struct work *work)
 static int sink_backward(const struct call *call, const struct cuda_launch_context *place)
 {
     const struct work *w = call->work;
-    const struct cuda_sinks s = cuda_sinks_of(call, 1);
-    const struct cuda_array own =
-        array_from_index(write_array(call, 0), call->index_in_sharding_group * s.heads);
+    const struct cuda_sink_operands s = cuda_sink_operands_of(call, 1);
+    const struct cuda_array own = array_from_element_on(cuda_array_of_write(call, 0),
+                                                        call->index_in_sharding_group * s.heads);
     const struct cuda_array terms = {place->scratch, CUDA_F32};
-    int error = cuda_begin_sum(write_array(call, 0), read_array_or_none(call, 4), w->sink.sinks,
-                               place->stream);
+    int error = cuda_set_to_before_or_zero(cuda_array_of_write(call, 0),
+                                           cuda_array_of_read_or_none(call, 4), w->sink.sinks,
+                                           place->stream);
     if (error == 0)
-        error = cuda_row_dot(place->scratch, read_array(call, 0), s.o, s.rows * s.heads, s.dim,
-                             s.dim, place->stream);
+        error = cuda_row_dot(place->scratch, cuda_array_of_read(call, 0), s.o, s.rows * s.heads,
+                             s.dim, s.dim, place->stream);
     if (error == 0)
         error = cuda_sink_terms(place->scratch, s, place->stream);
     return error ? error

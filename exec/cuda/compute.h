@@ -14,16 +14,16 @@ struct cuda_launch_context {
     /* scratch memory of the op: as many bytes as the function `scratch` of its row returns (for attention,
      * attention_scratch_bytes()), aligned to CUDA_SCRATCH_ALIGNMENT */
     void *scratch;
-    /* memory of the host, to which a kernel that finds wrong data writes fault_mark */
-    int32_t *fault_mark_address;
-    int32_t fault_mark; /* op + 1 */
+    /* memory of the host, to which a kernel that finds wrong data writes fault_op_plus_1 */
+    int32_t *fault_op_plus_1_address;
+    int32_t fault_op_plus_1; /* op + 1 */
     /* for attention over documents (work_pairs_depend_on_rank()): the first and the end of the keys that each row sees
      * (struct cuda_mask); else NULL */
     const int32_t *visible_keys;
     /* for attention over documents that cuDNN computes: where the documents begin in q, k and v; else NULL */
     const struct fused_documents *documents;
     /* [MOVED_LIST_COUNT] for work that moves rows between context ranks: its lists of rows; else NULL */
-    const struct cuda_row_pairs *row_pairs;
+    const struct cuda_moved_row_pairs *moved_row_pair_lists;
     /* if routing is not even: [experts + 1], where the copies for each expert begin among those that a rank sends; else
      * NULL */
     const int64_t *expert_begins;
@@ -41,8 +41,8 @@ extern const struct cuda_kernel_table_row cuda_compute_rows[WORK_KIND_COUNT];
 
 /* Enqueues a fill of `count` elements of y with the values to which a sum is then added: those of `before`, or zeros if
  * before.data is NULL. The two arrays may be the same. Returns a cudaError_t. */
-int cuda_begin_sum(struct cuda_array y, struct cuda_array before, int64_t count,
-                   cudaStream_t stream);
+int cuda_set_to_before_or_zero(struct cuda_array y, struct cuda_array before, int64_t count,
+                               cudaStream_t stream);
 
 /* Returns the words of a message for the fault that kernels of this kind report. */
 const char *cuda_fault_text(enum work_kind kind);

@@ -41,7 +41,7 @@ struct cuda_stream {
     struct cuda_rank *rank;
     uint8_t stream_index_in_ir; /* row of ir.stream */
     cudaStream_t handle;
-    struct assignment_stream op_list;
+    struct assignment_stream ops_of_stream;
     _Atomic uint32_t issued_ops;   /* ops that the host has issued in the current step */
     _Atomic uint32_t launched_ops; /* ops launched on the CUDA stream */
     /* ops that have ended as far as cuda_poll_ended_ops() has found out; written with poll_lock held */
@@ -81,25 +81,25 @@ struct cuda_rank {
     struct cuda_events *op_events; /* (ops of the role) */
     atomic_bool *host_has_reached_barrier; /* (ops of the role) the host has reached this barrier */
     /* (ops of the role) the op has launched work in this step; only up to date if CUPTI times ops */
-    bool *has_launched;
+    bool *has_launched_by_op;
     struct cuda_host_work *host_work; /* (ops of the role); NULL: the rank has no host stream */
     void *memory[MEMORY_COUNT];
     bool is_memory_from_nccl;          /* device memory was allocated by NCCL */
     size_t memory_bytes[MEMORY_COUNT]; /* allocated bytes */
-    /* device memory: for each attention over documents, the keys that its rows see (cuda_visible_keys()) */
+    /* device memory: for each attention over documents, the keys that its rows see (cuda_visible_keys_of_op()) */
     int32_t *visible_keys;
     /* (shapes) where the documents of each attention begin; NULL: the rank has no tables of documents */
     struct fused_documents *documents;
     /* (assignment.needed_rows_shape_count, MOVED_LIST_COUNT) for each shape of work that moves rows between ranks, its
-     * lists of rows, whose pairs are in device memory. cuda_row_pairs_of_op() finds the lists of an op. */
-    struct cuda_row_pairs *row_pairs;
-    int64_t *expert_begins; /* device memory: the tables of cuda_expert_begins() */
+     * lists of rows, whose pairs are in device memory. cuda_moved_row_pairs_of_op() finds the lists of an op. */
+    struct cuda_moved_row_pairs *moved_row_pair_lists;
+    int64_t *expert_begins; /* device memory: the tables of cuda_expert_begins_of_op() */
     /* memory of the host, into which a kernel that finds wrong data writes op + 1 */
-    int32_t *fault_mark_address;
+    int32_t *fault_op_plus_1_address;
     cudaEvent_t step_begin_event; /* an event that is recorded when the step begins */
     double step_begin_event_s;    /* the time of that event on the host's clock */
     /* the rank is counted in run->running_op_count; guarded by poll_lock */
-    bool is_counted_in_running_ops;
+    bool is_rank_counted_as_running;
     pthread_mutex_t own_lock, poll_lock;
 };
 
@@ -110,10 +110,10 @@ struct cuda_group_product_plan {
 };
 
 /* The preparations for an op, made before the first step; the ranks of its role share them. */
-struct cuda_prepared {
+struct cuda_prepared_op {
     /* for a product: (group_product_plan_count) plans, ascending by rows, one for each number of rows that a group
      * has */
-    struct cuda_group_product_plan *product_plans_of_groups;
+    struct cuda_group_product_plan *product_plans_by_group_rows;
     uint32_t group_product_plan_count;
     uint8_t epilogue; /* enum product_epilogue: what its one plan computes of the next op */
     bool is_computed_by_previous_op; /* the call of an op before also computes this op */
@@ -138,7 +138,7 @@ struct cuda {
     struct exec_run *run;
     uint32_t rank_count;
     struct cuda_rank *rank_states;
-    struct cuda_prepared *prepared_ops; /* (ops) */
+    struct cuda_prepared_op *prepared_ops; /* (ops) */
     /* Counts for each epilogue, over the roles of this process. epilogue_op_count: ops of the kind that the epilogue
      * computes. candidate_count: products whose call could compute such an op, which is the next one. joined_count:
      * those of the candidates whose call does compute it. */
@@ -156,7 +156,7 @@ struct cuda {
     struct loopback_rendezvous_list *loopback; /* NULL: ranks do not share one GPU */
     /* ops of other ranks have been launched, whose queues must be looked at again; guarded by the lock that all ranks
      * share */
-    bool must_poll_again;
+    bool must_recheck_queues_of_other_ranks;
     /* (groups) the row in barrier_arrivals[] of the group's first barrier */
     uint32_t *first_barrier_by_group;
     atomic_uint *barrier_arrivals; /* (barrier_count) members that have arrived */
@@ -235,13 +235,14 @@ enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_memory(struct cuda_rank *rank);
 /* Returns, for an attention over documents (work_pairs_depend_on_rank()) on a rank, the keys that each row sees, in
  * device memory (`visible` of struct cuda_mask); NULL for other ops. */
-const int32_t *cuda_visible_keys(const struct cuda_rank *rank, uint32_t op);
+const int32_t *cuda_visible_keys_of_op(const struct cuda_rank *rank, uint32_t op);
 /* Returns, for an op that moves rows between context ranks, its lists of rows on a rank, [MOVED_LIST_COUNT]
  * (exec/moved_rows.h). Each list is sorted by inner row and then by outer row. NULL for other ops. */
-const struct cuda_row_pairs *cuda_row_pairs_of_op(const struct cuda_rank *rank, uint32_t op);
+const struct cuda_moved_row_pairs *cuda_moved_row_pairs_of_op(const struct cuda_rank *rank,
+                                                              uint32_t op);
 /* Returns, for an op on the rows of experts with routing that is not even, where the copies for each expert begin among
  * those that a rank sends, [experts + 1] in device memory. NULL for other ops. */
-const int64_t *cuda_expert_begins(const struct cuda_rank *rank, uint32_t op);
+const int64_t *cuda_expert_begins_of_op(const struct cuda_rank *rank, uint32_t op);
 /* Fills the parts of the rank's planned arenas, in all memories, that hold no bound buffer with NaNs, so that a read
  * before the first write shows in the results. */
 cudaError_t cuda_fill_memory_with_poison(const struct cuda_rank *rank);
@@ -265,8 +266,8 @@ const struct fused_documents *cuda_documents_of_op(const struct cuda_rank *rank,
 
 /* Call these before and after the launches of an op, with the lock of its rank held: CUPTI then assigns everything that
  * is launched between the two calls to the op. An op that launches nothing needs neither. */
-void cuda_begin_launches_of(const struct cuda_rank *rank, uint32_t op);
-void cuda_end_launches(void);
+void cuda_begin_cupti_range_of_op(const struct cuda_rank *rank, uint32_t op);
+void cuda_end_cupti_range(void);
 /* True if the run records a trace, and times each op by CUDA events before and after it; false without a trace, and if
  * CUPTI times the ops. */
 bool cuda_takes_op_times_from_events(const struct exec_run *run);
@@ -295,7 +296,7 @@ enum status cuda_count_devices(int *count, struct diag *diag);
 enum status cuda_describe(backend_header_function *say, void *user, struct diag *diag);
 void cuda_describe_run(struct exec_run *run, backend_header_function *say, void *user);
 /* Returns the mean frequency of the SM clock between two times of run_now_s(), in MHz; 0: unknown. */
-double cuda_clock_mhz(struct exec_run *run, double begin_s, double end_s);
+double cuda_mean_clock_mhz(struct exec_run *run, double begin_s, double end_s);
 /* Describes the device between two times of run_now_s(): its clock, power and temperature, what limited the clock, and
  * all samples. Without samples it says nothing. */
 void cuda_describe_step(struct exec_run *run, double begin_s, double end_s,
@@ -305,7 +306,7 @@ void cuda_describe_step(struct exec_run *run, double begin_s, double end_s,
 
 /* Plans a product for the groups that it has on the call's rank. */
 enum status cuda_prepare_product(struct cuda *cuda, const struct call *call,
-                                 struct cuda_prepared *prepared, struct diag *diag);
+                                 struct cuda_prepared_op *prepared, struct diag *diag);
 backend_kernel cuda_run_product; /* context: a struct cuda_stream */
 
 /* ---- prepare.c: plans and scratch memory of ops ---- */

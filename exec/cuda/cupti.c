@@ -37,7 +37,7 @@ static void widen_span(struct cupti_span *all, const struct cupti_span *more)
     all->end_s = more->end_s > all->end_s ? more->end_s : all->end_s;
 }
 
-static struct cupti_span span_of(uint64_t id, const struct cupti_record *record)
+static struct cupti_span span_of_record(uint64_t id, const struct cupti_record *record)
 {
     bool known = record->end_ns > 0 && record->start_ns <= record->end_ns;
     return (struct cupti_span){id, known ? 1e-9 * (double)record->start_ns : 1,
@@ -57,7 +57,7 @@ size_t cupti_join_records_into_spans(struct cupti_record *record, size_t records
         const struct cupti_op_of_call *owner =
             bsearch(&key, tie, ties, sizeof *tie, compare_by_call);
         if (owner != NULL) /* NULL: the launch belongs to no op */
-            span[found++] = span_of(owner->op_id, &record[i]);
+            span[found++] = span_of_record(owner->op_id, &record[i]);
     }
     qsort(span, found, sizeof *span, compare_by_op);
     for (size_t i = 0; i < found; i++) {

@@ -32,7 +32,7 @@ static void report_version(backend_header_function *say, void *user, const char 
                            enum nvidia_library library, int version)
 {
     char text[32];
-    version_print(library, version, text, sizeof text);
+    version_to_text(library, version, text, sizeof text);
     if (version > 0)
         say(user, key, text);
 }
@@ -40,7 +40,7 @@ static void report_version(backend_header_function *say, void *user, const char 
 static void report_clocks(backend_header_function *say, void *user, int device)
 {
     char text[80];
-    if (nvml_driver_version(text, sizeof text))
+    if (nvml_driver_version_to_text(text, sizeof text))
         say(user, "driver", text);
     if (nvml_sm_max_mhz(device) > 0)
         report_number(say, user, "sm_clock_max_mhz", nvml_sm_max_mhz(device));
@@ -52,7 +52,7 @@ static void report_clocks(backend_header_function *say, void *user, int device)
 
 /* Returns the newest version of CUDA that the driver supports; 0: there is no driver. If the runtime does not answer,
  * because it is too new for the driver, the driver itself is asked. */
-static int driver_version(void)
+static int driver_cuda_version(void)
 {
     static const char name[] = "libcuda.so.1";
     int version = 0;
@@ -85,7 +85,7 @@ enum status cuda_count_devices(int *count, struct diag *diag)
     *count = 0;
     cudaError_t error = cudaGetDeviceCount(count);
     if (error == cudaErrorInsufficientDriver &&
-        version_check(NVIDIA_DRIVER, driver_version(), diag) != STATUS_OK)
+        version_check(NVIDIA_DRIVER, driver_cuda_version(), diag) != STATUS_OK)
         return STATUS_SYSTEM;
     if (error == cudaSuccess && *count == 0)
         error = cudaErrorNoDevice;
@@ -167,7 +167,7 @@ void cuda_describe_run(struct exec_run *run, backend_header_function *say, void 
     }
 }
 
-double cuda_clock_mhz(struct exec_run *run, double begin_s, double end_s)
+double cuda_mean_clock_mhz(struct exec_run *run, double begin_s, double end_s)
 {
     struct nvml_sample *sample = NULL;
     if (cuda_of_run(run)->sampler == NULL)
@@ -212,12 +212,12 @@ void cuda_describe_step(struct exec_run *run, double begin_s, double end_s,
     }
     if (count > 0) {
         report_number(say, user, "sm_clock_mhz",
-                      (long long)(cuda_clock_mhz(run, begin_s, end_s) + 0.5));
+                      (long long)(cuda_mean_clock_mhz(run, begin_s, end_s) + 0.5));
         snprintf(text, sizeof text, "%u to %u", low, high);
         say(user, "sm_clock_mhz_range", text);
         report_number(say, user, "power_w", (long long)(power_w + 0.5));
         report_number(say, user, "temperature_c", celsius);
-        nvml_print_clock_limits(reasons, text, sizeof text);
+        nvml_clock_limits_to_text(reasons, text, sizeof text);
         say(user, "clock_limited_by", text[0] != '\0' ? text : "nothing");
         report_samples(say, user, sample, count, begin_s);
     }

@@ -69,21 +69,21 @@ struct eight_floats {
     float x[EIGHT];
 };
 
-static inline struct array array_of(struct cuda_array a)
+static inline struct array kernel_array_of(struct cuda_array a)
 {
     struct array array = {(char *)a.data, a.dtype, ((uintptr_t)a.data & 15) == 0};
     return array;
 }
-static inline struct array f32_array_of(const float *x)
+static inline struct array kernel_array_of_f32(const float *x)
 {
     struct array array = {(char *)(uintptr_t)x, CUDA_F32, ((uintptr_t)x & 15) == 0};
     return array;
 }
 /* Returns an array that kernels read in rows of `cols` elements. If cols is no multiple of eight, is_aligned16 is
  * false, so that elements are read and written one by one. */
-static inline struct array rows_of(struct cuda_array a, int64_t cols)
+static inline struct array kernel_array_of_rows(struct cuda_array a, int64_t cols)
 {
-    struct array array = array_of(a);
+    struct array array = kernel_array_of(a);
     array.is_aligned16 = array.is_aligned16 && cols % EIGHT == 0;
     return array;
 }
@@ -260,20 +260,20 @@ static inline unsigned threads_for_row(int64_t cols, int most)
  * along a row, row by row. With each step a thread skips as many groups as the grid has threads. This skip is step_rows
  * rows and step_groups groups. Row and group are counted separately, so that only the start divides, and in 32 bits: a
  * grid has less than 2^32 threads. */
-struct column_group_position {
+struct column_group_loop_state {
     int64_t row;
     uint32_t column_group, step_rows, step_groups;
 };
 
-static __device__ __forceinline__ struct column_group_position walk_begin(uint32_t groups)
+static __device__ __forceinline__ struct column_group_loop_state walk_begin(uint32_t groups)
 {
     uint32_t first = blockIdx.x * blockDim.x + threadIdx.x, threads = gridDim.x * blockDim.x;
-    struct column_group_position walk = {first / groups, first % groups, threads / groups,
+    struct column_group_loop_state walk = {first / groups, first % groups, threads / groups,
                                          threads % groups};
     return walk;
 }
 
-static __device__ __forceinline__ void walk_on(struct column_group_position &walk, uint32_t groups)
+static __device__ __forceinline__ void walk_on(struct column_group_loop_state &walk, uint32_t groups)
 {
     walk.row += walk.step_rows;
     walk.column_group += walk.step_groups;
@@ -291,17 +291,17 @@ static __device__ __forceinline__ uint32_t column_groups(int64_t cols)
 /* Loops over a thread's groups of eight columns of a matrix whose rows have `groups` groups. A group is w.column_group
  * of row w.row. */
 #define FOR_EACH_COLUMN_GROUP(w, rows, groups)                                                                \
-    for (struct column_group_position w = walk_begin(groups); w.row < (rows); walk_on(w, groups))
+    for (struct column_group_loop_state w = walk_begin(groups); w.row < (rows); walk_on(w, groups))
 
-static __device__ __forceinline__ struct cuda_row_pair pair_at(const struct cuda_row_pairs &pairs,
+static __device__ __forceinline__ struct cuda_moved_row_pair pair_at(const struct cuda_moved_row_pairs &pairs,
                                                                int64_t i)
 {
-    struct cuda_row_pair pair = {i, i};
-    return pairs.pair != NULL ? pairs.pair[i] : pair;
+    struct cuda_moved_row_pair pair = {i, i};
+    return pairs.pairs != NULL ? pairs.pairs[i] : pair;
 }
 
 /* True if pair i exists and has this inner row. */
-static __device__ __forceinline__ bool has_inner_row(const struct cuda_row_pairs &pairs, int64_t i,
+static __device__ __forceinline__ bool has_inner_row(const struct cuda_moved_row_pairs &pairs, int64_t i,
                                                      int64_t inner)
 {
     return i >= 0 && i < pairs.count && pair_at(pairs, i).inner == inner;

@@ -20,7 +20,7 @@ attention_pieces_of_rank(const struct assignment *assignment, uint32_t shape, ui
 }
 
 /* True if the queries of the piece see exactly the keys that a mask of the library lets them see. */
-static bool piece_has_mask(const struct attention_piece *p, enum fused_mask mask)
+static bool piece_matches_fused_mask(const struct attention_piece *p, enum fused_mask mask)
 {
     return p->window == 0 && p->query_count > 0 && p->key_count > 0 &&
            (mask == FUSED_MASK_NONE ? p->offset >= p->key_count - 1
@@ -41,11 +41,11 @@ static bool pieces_are_ascending(const struct assignment_attention_pieces *piece
     return true;
 }
 
-static bool all_pieces_have_mask(const struct assignment_attention_pieces *pieces,
-                                 enum fused_mask mask)
+static bool all_pieces_match_fused_mask(const struct assignment_attention_pieces *pieces,
+                                        enum fused_mask mask)
 {
     for (uint32_t i = 0; i < pieces->piece_count; i++)
-        if (!piece_has_mask(&pieces->pieces[i], mask))
+        if (!piece_matches_fused_mask(&pieces->pieces[i], mask))
             return false;
     return true;
 }
@@ -93,7 +93,7 @@ bool cuda_find_documents(const struct exec_run *run, uint32_t op, struct attenti
         d->count = pieces->piece_count;
         add_documents_of_rank(d, pieces, &run->ir->shape[shape]);
         for (size_t m = 0; m < 3; m++)
-            has_mask[m] = has_mask[m] && all_pieces_have_mask(pieces, masks[m]);
+            has_mask[m] = has_mask[m] && all_pieces_match_fused_mask(pieces, masks[m]);
     }
     for (size_t m = 3; m-- > 0;)
         if (has_mask[m])
@@ -112,15 +112,15 @@ bool cuda_find_documents(const struct exec_run *run, uint32_t op, struct attenti
  * bytes for each document. */
 enum { OFFSET_ARRAYS = 5 };
 
-static size_t array_bytes(size_t count, size_t element)
+static size_t aligned_array_bytes(size_t count, size_t element)
 {
     return (count * element + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static size_t table_bytes(uint32_t documents)
+static size_t document_table_bytes(uint32_t documents)
 {
-    return OFFSET_ARRAYS * array_bytes(documents + 1u, sizeof(int64_t)) +
-           2 * array_bytes(documents, sizeof(int32_t));
+    return OFFSET_ARRAYS * aligned_array_bytes(documents + 1u, sizeof(int64_t)) +
+           2 * aligned_array_bytes(documents, sizeof(int32_t));
 }
 
 size_t cuda_documents_bytes(const struct cuda_rank *rank)
@@ -129,7 +129,8 @@ size_t cuda_documents_bytes(const struct cuda_rank *rank)
     size_t bytes = 0;
     for (uint32_t s = 0; s < rank->run->ir->shape_count; s++)
         if (assignment->attention_pieces_row_by_shape[s] != IR_NONE)
-            bytes += table_bytes(attention_pieces_of_rank(assignment, s, rank->rank)->piece_count);
+            bytes += document_table_bytes(
+                attention_pieces_of_rank(assignment, s, rank->rank)->piece_count);
     return bytes;
 }
 
@@ -156,7 +157,7 @@ static void write_document_table(char *host, char *device,
     const int64_t dim = work->attention.dim, vdim = work_attention_vdim(work);
     const int64_t step[OFFSET_ARRAYS] = {heads * dim, kv_heads * dim, kv_heads * vdim, heads * vdim,
                                          heads};
-    const size_t offsets = array_bytes(pieces->piece_count + 1u, sizeof(int64_t));
+    const size_t offsets = aligned_array_bytes(pieces->piece_count + 1u, sizeof(int64_t));
     const int64_t *at[OFFSET_ARRAYS];
     for (int a = 0; a < OFFSET_ARRAYS; a++) {
         write_document_offsets((int64_t *)(void *)(host + (size_t)a * offsets), pieces,
@@ -164,7 +165,7 @@ static void write_document_table(char *host, char *device,
         at[a] = (const int64_t *)(const void *)(device + (size_t)a * offsets);
     }
     int32_t *q_rows = (int32_t *)(void *)(host + OFFSET_ARRAYS * offsets);
-    const size_t rows = array_bytes(pieces->piece_count, sizeof(int32_t));
+    const size_t rows = aligned_array_bytes(pieces->piece_count, sizeof(int32_t));
     int32_t *kv_rows = (int32_t *)(void *)((char *)q_rows + rows);
     for (uint32_t i = 0; i < pieces->piece_count; i++) {
         q_rows[i] = (int32_t)pieces->pieces[i].query_count;
@@ -197,7 +198,7 @@ enum status cuda_upload_documents(struct cuda_rank *rank, void *memory, struct d
             attention_pieces_of_rank(assignment, s, rank->rank);
         write_document_table(host + at, (char *)memory + at, pieces, &run->ir->shape[s],
                              &rank->documents[s]);
-        at += table_bytes(pieces->piece_count);
+        at += document_table_bytes(pieces->piece_count);
     }
     cudaError_t error = cudaMemcpy(memory, host, bytes, cudaMemcpyHostToDevice);
     free(host);

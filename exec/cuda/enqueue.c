@@ -8,12 +8,13 @@
 
 static struct cuda_launch_context launch_context_of(const struct cuda_stream *stream, uint32_t op)
 {
-    return (struct cuda_launch_context){.stream = stream->handle,
-                                        .scratch = stream->scratch,
-                                        .fault_mark_address = stream->rank->fault_mark_address,
-                                        .fault_mark = (int32_t)op + 1,
-                                        .row_pairs = cuda_row_pairs_of_op(stream->rank, op),
-                                        .expert_begins = cuda_expert_begins(stream->rank, op)};
+    return (struct cuda_launch_context){
+        .stream = stream->handle,
+        .scratch = stream->scratch,
+        .fault_op_plus_1_address = stream->rank->fault_op_plus_1_address,
+        .fault_op_plus_1 = (int32_t)op + 1,
+        .moved_row_pair_lists = cuda_moved_row_pairs_of_op(stream->rank, op),
+        .expert_begins = cuda_expert_begins_of_op(stream->rank, op)};
 }
 
 static bool run_attention(void *context, struct call *call)
@@ -21,7 +22,7 @@ static bool run_attention(void *context, struct call *call)
     struct cuda_stream *stream = context;
     const struct cuda *cuda = cuda_of_run(stream->rank->run);
     struct cuda_launch_context place = launch_context_of(stream, call->op);
-    place.visible_keys = cuda_visible_keys(stream->rank, call->op);
+    place.visible_keys = cuda_visible_keys_of_op(stream->rank, call->op);
     place.documents = cuda_documents_of_op(stream->rank, call->op);
     const char *words =
         attention_run(cuda->prepared_ops[call->op].attention, call, &place, stream->cudnn_handle);
@@ -35,11 +36,11 @@ static void CUDART_CB run_on_processor(void *argument)
 {
     const struct cuda_host_work *work = argument;
     struct exec_run *run = work->run;
-    double start_s = run_now_s() - run->epoch_s;
+    double start_s = run_now_s() - run->step_release_time_s;
     (void)cpu_compute_call_threaded(&work->call, work->scratch, run->threads_per_rank);
     if (run->options->times_by_cupti)
         *run_op_time(run, work->call.rank, work->call.op) =
-            (struct op_time){start_s, run_now_s() - run->epoch_s};
+            (struct op_time){start_s, run_now_s() - run->step_release_time_s};
 }
 
 /* Runs an addition and the norm after it as one kernel. Returns a cudaError_t. The kernel writes the norm's statistics
@@ -89,7 +90,7 @@ static int run_rotated_pack(const struct cuda_stream *stream, uint32_t op)
     for (uint32_t i = 0; i < rotated_pack.rope_count; i++)
         run_fill_call(run, stream->rank->rank, rotated_pack.rope[i], &rope[i]);
     const struct work *w = pack.work, *turn = rope[0].work;
-    const bool reads = rotated_pack.packs;
+    const bool reads = rotated_pack.is_forward;
     const struct operand *whole = rotated_pack.rope_count == 1
                                       ? rope_operand_away_from_pack(&rope[0], reads)
                                   : reads ? &pack.read[0]
@@ -102,20 +103,20 @@ static int run_rotated_pack(const struct cuda_stream *stream, uint32_t op)
                  .element_bytes = (int)dtype_bytes((enum dtype)whole->dtype)},
         .dtype = whole->dtype,
         .position = rope[0].read[1].data,
-        .turn = {.rows = turn->rope.rows,
-                 .heads = turn->rope.heads +
-                          (rotated_pack.rope_count == 2 ? rope[1].work->rope.heads : 0),
-                 .dim = turn->rope.dim,
-                 .rotated = turn->rope.rotated ? turn->rope.rotated : turn->rope.dim,
-                 .theta = rope[0].model.rope_theta,
-                 .direction = rotated_pack.packs ? 1 : -1},
+        .rope_shape = {.rows = turn->rope.rows,
+                       .heads = turn->rope.heads +
+                                (rotated_pack.rope_count == 2 ? rope[1].work->rope.heads : 0),
+                       .dim = turn->rope.dim,
+                       .rotated = turn->rope.rotated ? turn->rope.rotated : turn->rope.dim,
+                       .theta = rope[0].model.rope_theta,
+                       .rotation_sign = rotated_pack.is_forward ? 1 : -1},
     };
     for (uint32_t k = 0; k < (reads ? pack.write_count : pack.read_count); k++)
         r.pack.block[k] = rotated_pack.rope_count == 2 && k < 2
                               ? rope_operand_away_from_pack(&rope[k], !reads)->data
                           : reads ? pack.write[k].data
                                   : pack.read[k].data;
-    return cuda_rotated_pack(&r, rotated_pack.packs, stream->handle);
+    return cuda_rotated_pack(&r, rotated_pack.is_forward, stream->handle);
 }
 
 static bool run_compute(void *context, struct call *call)
@@ -133,7 +134,7 @@ static bool run_compute(void *context, struct call *call)
                cuda_record_failure(rank, call->op, "cudaLaunchHostFunc", error);
     }
     struct cuda_launch_context place = launch_context_of(stream, call->op);
-    const struct cuda_prepared *prepared = &cuda_of_run(rank->run)->prepared_ops[call->op];
+    const struct cuda_prepared_op *prepared = &cuda_of_run(rank->run)->prepared_ops[call->op];
     error = (cudaError_t)(prepared->computes_next_norm ? run_add_and_norm(stream, call)
                           : prepared->rotates_and_packs
                               ? run_rotated_pack(stream, call->op)
@@ -142,7 +143,7 @@ static bool run_compute(void *context, struct call *call)
            cuda_record_failure(rank, call->op, "launching its kernels", error);
 }
 
-static bool run_fill(void *context, struct call *call)
+static bool enqueue_fill_zeros(void *context, struct call *call)
 {
     struct cuda_stream *stream = context;
     const struct operand *y = &call->write[0];
@@ -168,7 +169,7 @@ bool cuda_op_moves_no_bytes(const struct assignment *assignment, const struct ca
 {
     bool in_place = call->read_count == 0 || call->write_count == 0 ||
                     call->read[0].data == call->write[0].data;
-    return in_place && assignment->group_size[work_comm_group(call->work)] == 1;
+    return in_place && assignment->member_count_by_group[work_comm_group(call->work)] == 1;
 }
 
 /* Runs communication in a run of one rank, whose groups have one member. In a run of several ranks all communication is
@@ -179,7 +180,7 @@ static bool run_single_member_collective(void *context, struct call *call)
     if (cuda_op_moves_no_bytes(&stream->rank->run->assignment, call))
         return true;
     if (call->work->kind == WORK_EXCHANGE) /* no row arrives */
-        return run_fill(context, call);
+        return enqueue_fill_zeros(context, call);
     cudaError_t error = cudaMemcpyAsync(call->write[0].data, call->read[0].data,
                                         call->write[0].element_count *
                                             dtype_bytes((enum dtype)call->write[0].dtype),
@@ -226,7 +227,7 @@ backend_kernel *const cuda_kernels[WORK_KIND_COUNT] = {
         run_compute, /* check_types() allows scales of a tensor, and of blocks of 128 */
     [WORK_DEQUANTISE] = run_compute,
     [WORK_CAST] = run_compute,
-    [WORK_FILL] = run_fill,
+    [WORK_FILL] = enqueue_fill_zeros,
     [WORK_PACK] = run_compute,
     [WORK_UNPACK] = run_compute,
     [WORK_HEAD_EXPAND] = run_compute,

@@ -127,17 +127,17 @@ static bool has_bf16_tensors(const struct ir *ir, uint32_t op)
 /* True if the norm after an addition may be computed by the kernel of the addition, which reads a row before it writes
  * that row. So the norm's result must not overlap the sum, and it may overlap a term of the addition only if it lies
  * exactly over the term. */
-static bool norm_may_write_row_by_row(const struct ir *ir, uint32_t sum)
+static bool norm_can_overwrite_addition_rows(const struct ir *ir, uint32_t sum)
 {
     const struct view y = ir_write_view(ir, sum + 1, 0);
-    bool is_sum_of_factor = !views_overlap(ir, y, ir_write_view(ir, sum, 0));
-    for (uint32_t k = 0; k < 2 && is_sum_of_factor; k++)
-        is_sum_of_factor = !views_overlap(ir, y, ir_read_view(ir, sum, k)) ||
-                           view_address(ir, y) == view_address(ir, ir_read_view(ir, sum, k));
-    return is_sum_of_factor;
+    bool overlaps_at_most_a_term = !views_overlap(ir, y, ir_write_view(ir, sum, 0));
+    for (uint32_t k = 0; k < 2 && overlaps_at_most_a_term; k++)
+        overlaps_at_most_a_term = !views_overlap(ir, y, ir_read_view(ir, sum, k)) ||
+                                  view_address(ir, y) == view_address(ir, ir_read_view(ir, sum, k));
+    return overlaps_at_most_a_term;
 }
 
-bool epilogue_can_be_norm(const struct ir *ir, uint32_t sum)
+bool epilogue_addition_can_compute_norm(const struct ir *ir, uint32_t sum)
 {
     const struct work *w = ir_work(ir, sum);
     if (w->kind != WORK_ADD || w->elements.cols > 0 || !next_op_follows_directly(ir, sum))
@@ -147,7 +147,7 @@ bool epilogue_can_be_norm(const struct ir *ir, uint32_t sum)
     return (rms || next->kind == WORK_LAYERNORM) && next->rows.cols <= CUDA_ADD_NORM_COLS_MAX &&
            is_same_view(ir_read_view(ir, sum + 1, 0), ir_write_view(ir, sum, 0)) &&
            has_bf16_tensors(ir, sum) && has_bf16_tensors(ir, sum + 1) &&
-           norm_may_write_row_by_row(ir, sum);
+           norm_can_overwrite_addition_rows(ir, sum);
 }
 
 /* ---- RoPE and the pack or unpack beside it ---- */
@@ -172,17 +172,17 @@ static bool match_rotated_pack_order(const struct ir *ir, uint32_t first,
     *found = (struct epilogue_rotated_pack){.first = first, .op_count = 2, .rope_count = 1};
     if (following < 1)
         return false;
-    found->packs = kind[0] == WORK_ROPE || kind[0] == WORK_PACK;
+    found->is_forward = kind[0] == WORK_ROPE || kind[0] == WORK_PACK;
     if ((kind[0] == WORK_ROPE && kind[1] == WORK_PACK) ||
         (kind[0] == WORK_UNPACK && kind[1] == WORK_ROPE_BACKWARD)) {
-        found->pack = found->packs ? first + 1 : first;
-        found->rope[0] = found->packs ? first : first + 1;
+        found->pack = found->is_forward ? first + 1 : first;
+        found->rope[0] = found->is_forward ? first : first + 1;
         return true;
     }
     found->op_count = 3;
     found->rope_count = 2;
-    found->pack = found->packs ? first : first + 2;
-    found->rope[0] = found->packs ? first + 1 : first;
+    found->pack = found->is_forward ? first : first + 2;
+    found->rope[0] = found->is_forward ? first + 1 : first;
     found->rope[1] = found->rope[0] + 1;
     return following == 2 &&
            ((kind[0] == WORK_PACK && kind[1] == WORK_ROPE && kind[2] == WORK_ROPE) ||
@@ -190,20 +190,21 @@ static bool match_rotated_pack_order(const struct ir *ir, uint32_t first,
              kind[2] == WORK_UNPACK));
 }
 
-static uint32_t block_count_of(const struct ir *ir, const struct epilogue_rotated_pack *f)
+static uint32_t block_count_of_pack(const struct ir *ir, const struct epilogue_rotated_pack *f)
 {
-    return f->packs ? ir->op.write_count[f->pack] : ir->op.read_count[f->pack];
+    return f->is_forward ? ir->op.write_count[f->pack] : ir->op.read_count[f->pack];
 }
 
-static struct view whole_view_of_pack(const struct ir *ir, const struct epilogue_rotated_pack *f)
+static struct view view_of_pack_operand_with_whole_rows(const struct ir *ir,
+                                                        const struct epilogue_rotated_pack *f)
 {
-    return f->packs ? ir_read_view(ir, f->pack, 0) : ir_write_view(ir, f->pack, 0);
+    return f->is_forward ? ir_read_view(ir, f->pack, 0) : ir_write_view(ir, f->pack, 0);
 }
 
 static struct view block_view_of_pack(const struct ir *ir, const struct epilogue_rotated_pack *f,
                                       uint32_t k)
 {
-    return f->packs ? ir_write_view(ir, f->pack, k) : ir_read_view(ir, f->pack, k);
+    return f->is_forward ? ir_write_view(ir, f->pack, k) : ir_read_view(ir, f->pack, k);
 }
 
 /* Returns a tensor of rope i: with `inner`, the one between the rope and the pack; else the other one. */
@@ -231,8 +232,8 @@ static bool may_leave_unwritten(const struct ir *ir, const struct epilogue_rotat
 static bool ropes_match_pack(const struct ir *ir, struct epilogue_rotated_pack *f)
 {
     if (f->rope_count == 1)
-        return may_leave_unwritten(ir, f, 0, whole_view_of_pack(ir, f));
-    if (block_count_of(ir, f) < 2)
+        return may_leave_unwritten(ir, f, 0, view_of_pack_operand_with_whole_rows(ir, f));
+    if (block_count_of_pack(ir, f) < 2)
         return false;
     if (!may_leave_unwritten(ir, f, 0, block_view_of_pack(ir, f, 0))) {
         const uint32_t rope = f->rope[0];
@@ -244,11 +245,12 @@ static bool ropes_match_pack(const struct ir *ir, struct epilogue_rotated_pack *
            is_same_view(ir_read_view(ir, f->rope[0], 1), ir_read_view(ir, f->rope[1], 1));
 }
 
-static struct rotated_pack_views views_of(const struct ir *ir,
-                                          const struct epilogue_rotated_pack *f)
+static struct rotated_pack_views views_of_rotated_pack(const struct ir *ir,
+                                                       const struct epilogue_rotated_pack *f)
 {
-    struct rotated_pack_views v = {.block_count = block_count_of(ir, f)};
-    v.whole = f->rope_count == 1 ? view_of_rope(ir, f, 0, false) : whole_view_of_pack(ir, f);
+    struct rotated_pack_views v = {.block_count = block_count_of_pack(ir, f)};
+    v.whole = f->rope_count == 1 ? view_of_rope(ir, f, 0, false)
+                                 : view_of_pack_operand_with_whole_rows(ir, f);
     for (uint32_t k = 0; k < v.block_count; k++)
         v.block[k] = f->rope_count == 2 && k < 2 ? view_of_rope(ir, f, k, false)
                                                  : block_view_of_pack(ir, f, k);
@@ -258,15 +260,14 @@ static struct rotated_pack_views views_of(const struct ir *ir,
 /* True if the kernel's tensors are of one type of 16 or 32 bits, and none that it writes overlaps one that it reads. */
 static bool tensors_suit_kernel(const struct ir *ir, const struct epilogue_rotated_pack *f)
 {
-    const struct rotated_pack_views v = views_of(ir, f);
+    const struct rotated_pack_views v = views_of_rotated_pack(ir, f);
     const struct view positions = ir_read_view(ir, f->rope[0], 1);
     const uint8_t dtype = view_dtype(ir, v.whole);
-    bool writes_apart = dtype == DTYPE_BF16 || dtype == DTYPE_F16 || dtype == DTYPE_F32;
-    for (uint32_t k = 0; k < v.block_count && writes_apart; k++)
-        writes_apart = view_dtype(ir, v.block[k]) == dtype &&
-                       !views_overlap(ir, v.whole, v.block[k]) &&
-                       !views_overlap(ir, positions, f->packs ? v.block[k] : v.whole);
-    return writes_apart;
+    bool suits = dtype == DTYPE_BF16 || dtype == DTYPE_F16 || dtype == DTYPE_F32;
+    for (uint32_t k = 0; k < v.block_count && suits; k++)
+        suits = view_dtype(ir, v.block[k]) == dtype && !views_overlap(ir, v.whole, v.block[k]) &&
+                !views_overlap(ir, positions, f->is_forward ? v.block[k] : v.whole);
+    return suits;
 }
 
 /* True if cuda_rotated_pack() takes the shapes of the pack and the ropes. */

@@ -21,7 +21,7 @@ enum product_epilogue epilogue_for_product(const struct ir *ir, uint32_t product
 /* True if one kernel (cuda_add_norm()) may compute both an addition of two tensors and the next op, a norm of the sum.
  * The conditions are those of epilogue_for_product(), but the norm may write over a term of the addition, and its
  * statistics may overlap what the addition reads. */
-bool epilogue_can_be_norm(const struct ir *ir, uint32_t sum);
+bool epilogue_addition_can_compute_norm(const struct ir *ir, uint32_t sum);
 
 /* RoPE and the pack or unpack beside it, which one kernel (cuda_rotated_pack()) may compute. They are consecutive ops
  * from `first` on, in one of four orders: rope, pack; unpack, rope_backward; pack, rope, rope; rope_backward,
@@ -33,7 +33,7 @@ struct epilogue_rotated_pack {
     uint32_t rope[2];
     uint32_t rope_count;
     /* the ops are those of the forward, with a pack; false: those of the backward, with an unpack */
-    bool packs;
+    bool is_forward;
 };
 /* True if one kernel may compute the ops from `first` on; *found then describes them. The conditions of
  * epilogue_for_product() hold, cuda_rotated_pack() takes the shapes, and no other op reads the tensors that are not

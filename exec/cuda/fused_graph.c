@@ -79,23 +79,24 @@ static int64_t batch_of(const struct fused *g)
 }
 
 /* Returns the dimensions of a tensor whose elements lie in memory in the order of its dimensions, without gaps. */
-static struct strided_dims packed_dims(const struct fused *g, int64_t heads, int64_t rows,
-                                       int64_t cols)
+static struct strided_dims strided_dims_without_gaps(const struct fused *g, int64_t heads,
+                                                     int64_t rows, int64_t cols)
 {
     return (struct strided_dims){
         {batch_of(g), heads, rows, cols}, {heads * rows * cols, rows * cols, cols, 1}, NULL};
 }
 
 /* Returns the dimensions of an array of `count` numbers, such as one for each document. */
-static struct strided_dims array_dims(int64_t count)
+static struct strided_dims strided_dims_of_vector(int64_t count)
 {
     return (struct strided_dims){{count, 1, 1, 1}, {1, 1, 1, 1}, NULL};
 }
 
 /* Returns the dimensions of a tensor that is stored as (rows, heads, dim). offset: the tensor with the beginnings of
  * its documents; NULL: it has none. */
-static struct strided_dims token_dims(const struct fused *g, int64_t rows, int64_t heads,
-                                      int64_t dim, descriptor offset)
+static struct strided_dims strided_dims_of_rows_heads_dim(const struct fused *g, int64_t rows,
+                                                          int64_t heads, int64_t dim,
+                                                          descriptor offset)
 {
     return (struct strided_dims){
         {batch_of(g), heads, rows, dim}, {rows * heads * dim, dim, heads * dim, 1}, offset};
@@ -103,14 +104,14 @@ static struct strided_dims token_dims(const struct fused *g, int64_t rows, int64
 
 /* Returns the dimensions of a tensor with one number for each row and head. The numbers are stored head by head or,
  * with documents, row by row. */
-static struct strided_dims stats_dims(const struct fused *g)
+static struct strided_dims strided_dims_of_stats(const struct fused *g)
 {
     const struct fused_shape *s = &g->shape;
-    return s->documents > 0 ? token_dims(g, s->q, s->heads, 1, g->stats_offset)
-                            : packed_dims(g, s->heads, s->q, 1);
+    return s->documents > 0 ? strided_dims_of_rows_heads_dim(g, s->q, s->heads, 1, g->stats_offset)
+                            : strided_dims_without_gaps(g, s->heads, s->q, 1);
 }
 
-static struct strided_dims transposed_dims(struct strided_dims d)
+static struct strided_dims transposed_strided_dims(struct strided_dims d)
 {
     return (struct strided_dims){{d.size[0], d.size[1], d.size[3], d.size[2]},
                                  {d.step[0], d.step[1], d.step[3], d.step[2]},
@@ -152,7 +153,8 @@ static descriptor make_virtual_tensor(struct fused *g, cudnnDataType_t type,
 static descriptor make_scalar_tensor(struct fused *g, struct scalar value, cudnnDataType_t type)
 {
     g->scalar[g->scalar_count++] = value;
-    return make_tensor(g, value.uid, type, array_dims(1), CUDNN_ATTR_TENSOR_IS_BY_VALUE);
+    return make_tensor(g, value.uid, type, strided_dims_of_vector(1),
+                       CUDNN_ATTR_TENSOR_IS_BY_VALUE);
 }
 
 static descriptor f32_scalar(struct fused *g, enum uid uid, float value)
@@ -256,14 +258,19 @@ static void make_document_tensors(struct fused *g)
     const int64_t count = g->shape.documents;
     if (count == 0)
         return;
-    g->q_rows = make_memory_tensor(g, UID_Q_ROWS, CUDNN_DATA_INT32, array_dims(count));
-    g->kv_rows = make_memory_tensor(g, UID_KV_ROWS, CUDNN_DATA_INT32, array_dims(count));
-    g->q_offset = make_memory_tensor(g, UID_Q_OFFSET, CUDNN_DATA_INT64, array_dims(count + 1));
-    g->k_offset = make_memory_tensor(g, UID_K_OFFSET, CUDNN_DATA_INT64, array_dims(count + 1));
-    g->v_offset = make_memory_tensor(g, UID_V_OFFSET, CUDNN_DATA_INT64, array_dims(count + 1));
-    g->o_offset = make_memory_tensor(g, UID_O_OFFSET, CUDNN_DATA_INT64, array_dims(count + 1));
-    g->stats_offset =
-        make_memory_tensor(g, UID_STATS_OFFSET, CUDNN_DATA_INT64, array_dims(count + 1));
+    g->q_rows = make_memory_tensor(g, UID_Q_ROWS, CUDNN_DATA_INT32, strided_dims_of_vector(count));
+    g->kv_rows =
+        make_memory_tensor(g, UID_KV_ROWS, CUDNN_DATA_INT32, strided_dims_of_vector(count));
+    g->q_offset =
+        make_memory_tensor(g, UID_Q_OFFSET, CUDNN_DATA_INT64, strided_dims_of_vector(count + 1));
+    g->k_offset =
+        make_memory_tensor(g, UID_K_OFFSET, CUDNN_DATA_INT64, strided_dims_of_vector(count + 1));
+    g->v_offset =
+        make_memory_tensor(g, UID_V_OFFSET, CUDNN_DATA_INT64, strided_dims_of_vector(count + 1));
+    g->o_offset =
+        make_memory_tensor(g, UID_O_OFFSET, CUDNN_DATA_INT64, strided_dims_of_vector(count + 1));
+    g->stats_offset = make_memory_tensor(g, UID_STATS_OFFSET, CUDNN_DATA_INT64,
+                                         strided_dims_of_vector(count + 1));
 }
 
 /* The operands of a mask: the scores x, their row and column indices, the numbers of keys and queries (with documents,
@@ -275,7 +282,8 @@ struct mask_operands {
 /* Adds the operations that make the row index and the column index of each score of x. */
 static void add_indices(struct fused *g, struct mask_operands *m)
 {
-    const struct strided_dims scores = packed_dims(g, g->shape.heads, g->shape.q, g->shape.kv);
+    const struct strided_dims scores =
+        strided_dims_without_gaps(g, g->shape.heads, g->shape.q, g->shape.kv);
     m->row = make_virtual_tensor(g, CUDNN_DATA_INT32, scores);
     m->col = make_virtual_tensor(g, CUDNN_DATA_INT32, scores);
     add_pointwise(g, CUDNN_POINTWISE_GEN_INDEX, CUDNN_DATA_FLOAT, 2, m->x, NULL, NULL, m->row);
@@ -284,11 +292,11 @@ static void add_indices(struct fused *g, struct mask_operands *m)
 
 /* Adds mode(a, b) for each score, where a and b are indices, numbers or conditions, and returns its result, of the type
  * `type`. */
-static descriptor add_index_operation(struct fused *g, cudnnPointwiseMode_t mode,
+static descriptor add_index_pointwise(struct fused *g, cudnnPointwiseMode_t mode,
                                       cudnnDataType_t type, descriptor a, descriptor b)
 {
-    descriptor y =
-        make_virtual_tensor(g, type, packed_dims(g, g->shape.heads, g->shape.q, g->shape.kv));
+    descriptor y = make_virtual_tensor(
+        g, type, strided_dims_without_gaps(g, g->shape.heads, g->shape.q, g->shape.kv));
     add_pointwise(g, mode, type, 0, a, b, NULL, y);
     return y;
 }
@@ -297,15 +305,15 @@ static descriptor add_index_operation(struct fused *g, cudnnPointwiseMode_t mode
 static descriptor add_shifted_index(struct fused *g, cudnnPointwiseMode_t mode, descriptor index,
                                     descriptor by)
 {
-    return add_index_operation(g, mode, CUDNN_DATA_INT32, index, by);
+    return add_index_pointwise(g, mode, CUDNN_DATA_INT32, index, by);
 }
 
 /* Adds a selection, and returns its result: x where the condition `seen` holds, and `hidden` elsewhere. */
 static descriptor add_score_selection(struct fused *g, descriptor x, descriptor hidden,
                                       descriptor seen)
 {
-    descriptor y = make_virtual_tensor(g, CUDNN_DATA_FLOAT,
-                                       packed_dims(g, g->shape.heads, g->shape.q, g->shape.kv));
+    descriptor y = make_virtual_tensor(
+        g, CUDNN_DATA_FLOAT, strided_dims_without_gaps(g, g->shape.heads, g->shape.q, g->shape.kv));
     add_pointwise(g, CUDNN_POINTWISE_BINARY_SELECT, CUDNN_DATA_FLOAT, 0, x, hidden, seen, y);
     return y;
 }
@@ -315,7 +323,7 @@ static descriptor masked_by_comparison(struct fused *g, const struct mask_operan
                                        cudnnPointwiseMode_t mode, descriptor a, descriptor b)
 {
     return add_score_selection(g, m->x, m->hidden,
-                               add_index_operation(g, mode, CUDNN_DATA_BOOLEAN, a, b));
+                               add_index_pointwise(g, mode, CUDNN_DATA_BOOLEAN, a, b));
 }
 
 /* Returns x within the rows and keys that each document has, and minus infinity beyond them. Without documents returns
@@ -327,10 +335,10 @@ static descriptor scores_of_documents(struct fused *g, descriptor x)
     struct mask_operands m = {.x = x};
     add_indices(g, &m);
     const cudnnDataType_t B = CUDNN_DATA_BOOLEAN;
-    descriptor row = add_index_operation(g, CUDNN_POINTWISE_CMP_LT, B, m.row, g->q_rows),
-               col = add_index_operation(g, CUDNN_POINTWISE_CMP_LT, B, m.col, g->kv_rows),
-               both = add_index_operation(g, CUDNN_POINTWISE_LOGICAL_AND, B, row, col);
-    return add_score_selection(g, x, f32_scalar(g, UID_BEYOND, -INFINITY), both);
+    descriptor row = add_index_pointwise(g, CUDNN_POINTWISE_CMP_LT, B, m.row, g->q_rows),
+               col = add_index_pointwise(g, CUDNN_POINTWISE_CMP_LT, B, m.col, g->kv_rows),
+               both = add_index_pointwise(g, CUDNN_POINTWISE_LOGICAL_AND, B, row, col);
+    return add_score_selection(g, x, f32_scalar(g, UID_SCORE_BEYOND_DOCUMENT, -INFINITY), both);
 }
 
 /* Adds the masks. For FUSED_MASK_NONE the result is x. Otherwise it is x where row (+ kv - q) >= col and, with a
@@ -347,8 +355,8 @@ static descriptor masked_scores(struct fused *g, descriptor x)
     m.hidden = f32_scalar(g, UID_SCORE_OF_MASKED_PAIRS, -INFINITY);
     add_indices(g, &m);
     if (s->mask == FUSED_MASK_CAUSAL_TO_END) {
-        m.keys = s->documents > 0 ? g->kv_rows : i32_scalar(g, UID_COLS, s->kv);
-        m.queries = s->documents > 0 ? g->q_rows : i32_scalar(g, UID_ROWS, s->q);
+        m.keys = s->documents > 0 ? g->kv_rows : i32_scalar(g, UID_KEY_COUNT, s->kv);
+        m.queries = s->documents > 0 ? g->q_rows : i32_scalar(g, UID_QUERY_COUNT, s->q);
         m.row = add_shifted_index(g, CUDNN_POINTWISE_ADD, m.row, m.keys);
         m.row = add_shifted_index(g, CUDNN_POINTWISE_SUB, m.row, m.queries);
     }
@@ -364,7 +372,7 @@ static descriptor masked_scores(struct fused *g, descriptor x)
     return masked_by_comparison(g, &m, CUDNN_POINTWISE_CMP_GT, m.col, m.row);
 }
 
-static cudnnDataType_t element_type_of(const struct fused_shape *s)
+static cudnnDataType_t cudnn_element_type_of(const struct fused_shape *s)
 {
     return s->is_f16 ? CUDNN_DATA_HALF : CUDNN_DATA_BFLOAT16;
 }
@@ -379,17 +387,21 @@ static float softmax_scale_of(const struct fused_shape *s)
 static void build_forward(struct fused *g)
 {
     const struct fused_shape *s = &g->shape;
-    const cudnnDataType_t T = element_type_of(s), F = CUDNN_DATA_FLOAT;
-    const struct strided_dims q = token_dims(g, s->q, s->heads, s->dim, g->q_offset),
-                              k = token_dims(g, s->kv, s->kv_heads, s->dim, g->k_offset),
-                              v = token_dims(g, s->kv, s->kv_heads, s->vdim, g->v_offset),
-                              o = token_dims(g, s->q, s->heads, s->vdim, g->o_offset);
-    const struct strided_dims scores = packed_dims(g, s->heads, s->q, s->kv),
-                              rows = packed_dims(g, s->heads, s->q, 1);
+    const cudnnDataType_t T = cudnn_element_type_of(s), F = CUDNN_DATA_FLOAT;
+    const struct strided_dims q = strided_dims_of_rows_heads_dim(g, s->q, s->heads, s->dim,
+                                                                 g->q_offset),
+                              k = strided_dims_of_rows_heads_dim(g, s->kv, s->kv_heads, s->dim,
+                                                                 g->k_offset),
+                              v = strided_dims_of_rows_heads_dim(g, s->kv, s->kv_heads, s->vdim,
+                                                                 g->v_offset),
+                              o = strided_dims_of_rows_heads_dim(g, s->q, s->heads, s->vdim,
+                                                                 g->o_offset);
+    const struct strided_dims scores = strided_dims_without_gaps(g, s->heads, s->q, s->kv),
+                              rows = strided_dims_without_gaps(g, s->heads, s->q, 1);
     descriptor Q = make_memory_tensor(g, UID_Q, T, q),
-               KT = make_memory_tensor(g, UID_K, T, transposed_dims(k));
+               KT = make_memory_tensor(g, UID_K, T, transposed_strided_dims(k));
     descriptor V = make_memory_tensor(g, UID_V, T, v), O = make_memory_tensor(g, UID_O, T, o);
-    descriptor stats = make_memory_tensor(g, UID_STATS, F, stats_dims(g));
+    descriptor stats = make_memory_tensor(g, UID_STATS, F, strided_dims_of_stats(g));
     descriptor S = make_virtual_tensor(g, F, scores), top = make_virtual_tensor(g, F, rows),
                sum = make_virtual_tensor(g, F, rows);
     add_product(g, Q, KT, S, g->q_rows, g->kv_rows, NULL);
@@ -411,8 +423,8 @@ static void build_forward(struct fused *g)
 
 /* Adds gradient = a b, the gradient of K or V. With grouped heads it adds a product for each query head, and the sum
  * over the query heads that share a key head. */
-static void add_key_gradient(struct fused *g, descriptor a, descriptor b, descriptor gradient,
-                             enum uid each_uid, int64_t dim)
+static void add_key_or_value_gradient(struct fused *g, descriptor a, descriptor b,
+                                      descriptor gradient, enum uid each_uid, int64_t dim)
 {
     const struct fused_shape *s = &g->shape;
     if (s->heads == s->kv_heads) {
@@ -423,11 +435,12 @@ static void add_key_gradient(struct fused *g, descriptor a, descriptor b, descri
      * the offsets of k and v by heads / kv_heads for it. */
     descriptor each =
         s->documents > 0
-            ? make_memory_tensor(
-                  g, each_uid, element_type_of(s),
-                  token_dims(g, s->kv, s->heads, dim,
-                             each_uid == UID_DK_OF_QUERY_HEADS ? g->k_offset : g->v_offset))
-            : make_virtual_tensor(g, element_type_of(s), packed_dims(g, s->heads, s->kv, dim));
+            ? make_memory_tensor(g, each_uid, cudnn_element_type_of(s),
+                                 strided_dims_of_rows_heads_dim(
+                                     g, s->kv, s->heads, dim,
+                                     each_uid == UID_DK_OF_QUERY_HEADS ? g->k_offset : g->v_offset))
+            : make_virtual_tensor(g, cudnn_element_type_of(s),
+                                  strided_dims_without_gaps(g, s->heads, s->kv, dim));
     add_product(g, a, b, each, g->kv_rows, NULL, g->q_rows);
     add_reduction(g, CUDNN_REDUCE_TENSOR_ADD, each, gradient);
 }
@@ -438,29 +451,33 @@ static void add_key_gradient(struct fused *g, descriptor a, descriptor b, descri
 static void build_backward(struct fused *g)
 {
     const struct fused_shape *s = &g->shape;
-    const cudnnDataType_t T = element_type_of(s), F = CUDNN_DATA_FLOAT;
-    const struct strided_dims q = token_dims(g, s->q, s->heads, s->dim, g->q_offset),
-                              k = token_dims(g, s->kv, s->kv_heads, s->dim, g->k_offset),
-                              v = token_dims(g, s->kv, s->kv_heads, s->vdim, g->v_offset),
-                              o = token_dims(g, s->q, s->heads, s->vdim, g->o_offset);
-    const struct strided_dims scores = packed_dims(g, s->heads, s->q, s->kv),
-                              rows = packed_dims(g, s->heads, s->q, 1);
+    const cudnnDataType_t T = cudnn_element_type_of(s), F = CUDNN_DATA_FLOAT;
+    const struct strided_dims q = strided_dims_of_rows_heads_dim(g, s->q, s->heads, s->dim,
+                                                                 g->q_offset),
+                              k = strided_dims_of_rows_heads_dim(g, s->kv, s->kv_heads, s->dim,
+                                                                 g->k_offset),
+                              v = strided_dims_of_rows_heads_dim(g, s->kv, s->kv_heads, s->vdim,
+                                                                 g->v_offset),
+                              o = strided_dims_of_rows_heads_dim(g, s->q, s->heads, s->vdim,
+                                                                 g->o_offset);
+    const struct strided_dims scores = strided_dims_without_gaps(g, s->heads, s->q, s->kv),
+                              rows = strided_dims_without_gaps(g, s->heads, s->q, 1);
     descriptor Q = make_memory_tensor(g, UID_Q, T, q),
-               KT = make_memory_tensor(g, UID_K, T, transposed_dims(k));
-    descriptor VT = make_memory_tensor(g, UID_V, T, transposed_dims(v)),
+               KT = make_memory_tensor(g, UID_K, T, transposed_strided_dims(k));
+    descriptor VT = make_memory_tensor(g, UID_V, T, transposed_strided_dims(v)),
                O = make_memory_tensor(g, UID_O, T, o);
     descriptor dO = make_memory_tensor(g, UID_D_O, T, o),
-               stats = make_memory_tensor(g, UID_STATS, F, stats_dims(g));
+               stats = make_memory_tensor(g, UID_STATS, F, strided_dims_of_stats(g));
     descriptor dQ = make_memory_tensor(g, UID_DQ, T, q), dK = make_memory_tensor(g, UID_DK, T, k);
     descriptor dV = make_memory_tensor(g, UID_DV, T, v),
                scale = f32_scalar(g, UID_SCALE, softmax_scale_of(s));
 
     descriptor dot = make_virtual_tensor(g, F, rows),
-               delta = make_memory_tensor(g, UID_DELTA, F, stats_dims(g));
-    add_reduction(
-        g, CUDNN_REDUCE_TENSOR_ADD,
-        apply_pointwise(g, CUDNN_POINTWISE_MUL, dO, O, packed_dims(g, s->heads, s->q, s->vdim)),
-        dot);
+               delta = make_memory_tensor(g, UID_DELTA, F, strided_dims_of_stats(g));
+    add_reduction(g, CUDNN_REDUCE_TENSOR_ADD,
+                  apply_pointwise(g, CUDNN_POINTWISE_MUL, dO, O,
+                                  strided_dims_without_gaps(g, s->heads, s->q, s->vdim)),
+                  dot);
     add_pointwise(g, CUDNN_POINTWISE_MUL, F, 0, dot, f32_scalar(g, UID_ONE, 1), NULL, delta);
 
     descriptor S = make_virtual_tensor(g, F, scores);
@@ -468,23 +485,24 @@ static void build_backward(struct fused *g)
     S = scores_of_documents(g, apply_pointwise(g, CUDNN_POINTWISE_MUL, S, scale, scores));
     S = masked_scores(g, apply_pointwise(g, CUDNN_POINTWISE_SUB, S, stats, scores));
     descriptor P = apply_pointwise(g, CUDNN_POINTWISE_EXP, S, NULL, scores);
-    descriptor PT = make_virtual_tensor(g, T, transposed_dims(scores));
+    descriptor PT = make_virtual_tensor(g, T, transposed_strided_dims(scores));
     add_reshape(g, P, PT);
-    add_key_gradient(g, PT, dO, dV, UID_DV_OF_QUERY_HEADS, s->vdim);
+    add_key_or_value_gradient(g, PT, dO, dV, UID_DV_OF_QUERY_HEADS, s->vdim);
 
     descriptor dP = make_virtual_tensor(g, F, scores);
     add_product(g, dO, VT, dP, g->q_rows, g->kv_rows, NULL);
     dP = apply_pointwise(g, CUDNN_POINTWISE_SUB, dP, delta, scores);
     dP = apply_pointwise(g, CUDNN_POINTWISE_MUL, dP, P, scores);
     descriptor dS = apply_pointwise(g, CUDNN_POINTWISE_MUL, dP, scale, scores);
-    descriptor dST = make_virtual_tensor(g, T, transposed_dims(scores));
+    descriptor dST = make_virtual_tensor(g, T, transposed_strided_dims(scores));
     add_reshape(g, dS, dST);
-    add_key_gradient(g, dST, Q, dK, UID_DK_OF_QUERY_HEADS, s->dim);
+    add_key_or_value_gradient(g, dST, Q, dK, UID_DK_OF_QUERY_HEADS, s->dim);
 
     descriptor K = make_virtual_tensor(g, T, k);
     add_reshape(g, KT, K);
     descriptor sum = make_memory_tensor(
-        g, UID_DQ_SUM, F, s->documents > 0 ? q : packed_dims(g, s->heads, s->q, s->dim));
+        g, UID_DQ_SUM, F,
+        s->documents > 0 ? q : strided_dims_without_gaps(g, s->heads, s->q, s->dim));
     add_product(g, dS, K, sum, g->q_rows, NULL, g->kv_rows);
     add_pointwise(g, CUDNN_POINTWISE_IDENTITY, F, 0, sum, NULL, NULL, dQ);
 }

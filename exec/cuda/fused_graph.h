@@ -28,10 +28,10 @@ enum uid {
     UID_SCALE,
     UID_SCORE_OF_MASKED_PAIRS,
     UID_ONE,
-    UID_ROWS,
-    UID_COLS,
+    UID_QUERY_COUNT,
+    UID_KEY_COUNT,
     UID_WINDOW,
-    UID_BEYOND,
+    UID_SCORE_BEYOND_DOCUMENT,
     UID_Q_ROWS, /* for documents: the rows of each, and at which element of each tensor it begins */
     UID_KV_ROWS,
     UID_Q_OFFSET,

@@ -25,7 +25,7 @@ enum cuda_type { CUDA_BF16, CUDA_F16, CUDA_F32 };
 
 /* Values of enum activation_function (models/work.h). CUDA_OWN: the function that the kind of work has by itself, silu
  * for a SwiGLU and GELU for a plain GELU. */
-enum cuda_activation_function { CUDA_OWN, CUDA_GELU, CUDA_RELU2, CUDA_CLAMPED };
+enum cuda_activation_kind { CUDA_OWN, CUDA_GELU, CUDA_RELU2, CUDA_CLAMPED };
 
 /* Values of enum route_score (models/work.h). */
 enum cuda_route_score { CUDA_SOFTMAX, CUDA_SOFTMAX_OF_CHOSEN, CUDA_SIGMOID };
@@ -51,31 +51,31 @@ int cuda_cast(struct cuda_array y, struct cuda_array x, int64_t count, cudaStrea
  *
  * `scales` holds fp32 scales. With has_narrow_scales it holds one byte for each scale, padded to a multiple of 4 bytes;
  * an fp32 factor for each 256 of them; and an fp32 offset. A scale is then scale_value[byte] * factor + offset. */
-struct cuda_stored {
+struct cuda_stored_weight {
     const uint8_t *codes, *scales;
     int64_t count;          /* the number of elements */
     int64_t scale_elements; /* the number of elements that share a scale */
     bool has_bytes, has_narrow_scales;
     float value[16], scale_value[256];
 };
-int cuda_dequantise(struct cuda_array y, struct cuda_stored stored, cudaStream_t stream);
+int cuda_dequantise(struct cuda_array y, struct cuda_stored_weight stored, cudaStream_t stream);
 /* Computes a gated activation, SwiGLU or that of `function`, of x (rows, 2, cols), gate and then up. Row i of y is
  * multiplied by weights[i]; weights NULL: it is not multiplied. */
 int cuda_swiglu(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
-                int64_t cols, enum cuda_activation_function function, cudaStream_t stream);
+                int64_t cols, enum cuda_activation_kind function, cudaStream_t stream);
 int cuda_swiglu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
-                         int64_t rows, int64_t cols, enum cuda_activation_function function,
+                         int64_t rows, int64_t cols, enum cuda_activation_kind function,
                          cudaStream_t stream);
 /* Does what cuda_swiglu_backward() does, for a forward with weights, and also sets d_weights [rows], their gradients.
  * dx may be x. */
 int cuda_weighted_swiglu_backward(struct cuda_array dx, float *d_weights, struct cuda_array dy,
                                   struct cuda_array x, const float *weights, int64_t rows,
-                                  int64_t cols, enum cuda_activation_function function,
+                                  int64_t cols, enum cuda_activation_kind function,
                                   cudaStream_t stream);
 int cuda_gelu(struct cuda_array y, struct cuda_array x, int64_t count,
-              enum cuda_activation_function function, cudaStream_t stream);
+              enum cuda_activation_kind function, cudaStream_t stream);
 int cuda_gelu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
-                       int64_t count, enum cuda_activation_function function, cudaStream_t stream);
+                       int64_t count, enum cuda_activation_kind function, cudaStream_t stream);
 
 /* The constants of AdamW in step t: decay_factor is 1 - lr weight_decay, corrected_lr is lr / (1 - beta1^t),
  * root_correction is 1 / sqrt(1 - beta2^t). max_norm: the norm to which gradients are clipped; 0: they are not
@@ -100,21 +100,21 @@ size_t cuda_square_sum_scratch_bytes(int64_t count);
 int cuda_square_sum(float *sum, const float *before, struct cuda_array x, int64_t count,
                     uint32_t copies, void *scratch, cudaStream_t stream);
 
-/* cuda_largest_magnitude() sets *largest to the largest absolute value of x. scratch has cuda_largest_scratch_bytes()
- * bytes. */
-size_t cuda_largest_scratch_bytes(int64_t count);
+/* cuda_largest_magnitude() sets *largest to the largest absolute value of x. scratch has
+ * cuda_largest_magnitude_scratch_bytes() bytes. */
+size_t cuda_largest_magnitude_scratch_bytes(int64_t count);
 int cuda_largest_magnitude(float *largest, struct cuda_array x, int64_t count, void *scratch,
                            cudaStream_t stream);
 /* An 8-bit type. bias: the exponent that the number 1 is stored with; largest: the largest finite number. */
-struct cuda_eight_bits {
+struct cuda_eight_bit_format {
     int mantissa_bits, bias;
-    float largest;
+    float largest_finite;
 };
 /* Sets *scale = max(*largest, 1e-12) / type.largest, and copy = x / *scale, rounded to the type; magnitudes above
  * type.largest become type.largest. x is (rows, cols). The copy has the same shape or, with `turned`, is the transpose
  * (cols, rows). */
 int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, int64_t cols,
-                  bool turned, const float *largest, struct cuda_eight_bits type,
+                  bool turned, const float *largest, struct cuda_eight_bit_format type,
                   cudaStream_t stream);
 
 /* Fills `to`, which is (rows, cols), with the same numbers as draw_fill() (exec/draw.h). */
@@ -127,7 +127,7 @@ enum { CUDA_SCALE_BLOCK = 128 };
  * CUDA_SCALE_BLOCK numbers of the copy its own scale. The scales are stored as a matrix, which has a row for each row
  * of blocks. */
 int cuda_quantise_blocks(void *copy, float *scales, struct cuda_array x, int64_t rows, int64_t cols,
-                         bool turned, int block_rows, struct cuda_eight_bits type,
+                         bool turned, int block_rows, struct cuda_eight_bit_format type,
                          cudaStream_t stream);
 /* cuda_lay_out_scales() copies the scales of a matrix (rows, cols) to the order in which cuBLASLt reads them. With
  * block_rows 1 it writes a line of scales for each column of blocks; else, for each row of blocks. It pads each line
@@ -162,20 +162,20 @@ int cuda_head_reduce(struct cuda_array y, struct cuda_array x, int64_t groups, i
  * all heads from `up`, the up-projection (rows, heads, plain + vdim), and `shared`, the key columns that heads share
  * (rows, rotated). Backward has the gradients of all four: it makes those of `up` and `shared` from those of k and
  * v. */
-struct cuda_latent {
+struct cuda_latent_keys_operands {
     struct cuda_array up, shared, k, v;
     int64_t rows, heads, plain, rotated, vdim;
 };
-int cuda_latent_keys(struct cuda_latent latent, cudaStream_t stream);
-int cuda_latent_keys_backward(struct cuda_latent latent, cudaStream_t stream);
+int cuda_latent_keys(struct cuda_latent_keys_operands latent, cudaStream_t stream);
+int cuda_latent_keys_backward(struct cuda_latent_keys_operands latent, cudaStream_t stream);
 /* A pair of an outer and an inner row (exec/moved_rows.h). Pairs with the same inner row are consecutive, and kernels
- * add or merge their outer rows in the order of the pairs. In struct cuda_row_pairs, `pair` is in device memory; NULL:
- * pair i is (i, i). */
-struct cuda_row_pair {
+ * add or merge their outer rows in the order of the pairs. In struct cuda_moved_row_pairs, `pair` is in device memory;
+ * NULL: pair i is (i, i). */
+struct cuda_moved_row_pair {
     int64_t outer, inner;
 };
-struct cuda_row_pairs {
-    const struct cuda_row_pair *pair;
+struct cuda_moved_row_pairs {
+    const struct cuda_moved_row_pair *pairs;
     int64_t count;
 };
 /* A copy of rows of row_bytes bytes, in each of `parts` parts: the outer row of each pair in x (parts, x_rows) is
@@ -187,11 +187,12 @@ struct cuda_row_copy {
     int64_t parts, y_rows, x_rows, row_bytes;
     bool to_outer, zeroes_other_rows;
 };
-int cuda_take_rows(struct cuda_row_copy copy, struct cuda_row_pairs pairs, cudaStream_t stream);
+int cuda_take_rows(struct cuda_row_copy copy, struct cuda_moved_row_pairs pairs,
+                   cudaStream_t stream);
 /* Adds, in each part, the outer row of each pair in x (parts, x_rows, width) to the inner row in y (parts, y_rows,
  * width). */
 int cuda_add_rows(float *y, int64_t y_rows, struct cuda_array x, int64_t x_rows, int64_t parts,
-                  int64_t width, struct cuda_row_pairs pairs, cudaStream_t stream);
+                  int64_t width, struct cuda_moved_row_pairs pairs, cudaStream_t stream);
 int cuda_embedding(struct cuda_array y, const int32_t *token, struct cuda_array table, int64_t rows,
                    int64_t cols, int64_t vocab, int64_t first, cudaStream_t stream);
 /* cuda_embedding_backward() computes the gradient of the table, whose rows belong to the tokens [first..first + vocab).
@@ -209,7 +210,7 @@ int cuda_embedding_backward(struct cuda_array table, struct cuda_array dy, const
 struct cuda_rope_shape {
     int64_t rows, heads, dim, rotated, stride;
     double theta;
-    int direction;
+    int rotation_sign;
 };
 int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
               struct cuda_rope_shape turn, cudaStream_t stream);
@@ -227,7 +228,7 @@ struct cuda_rotated_pack {
     struct cuda_pack pack;
     uint8_t dtype; /* enum cuda_type, the same for all arrays */
     const int32_t *position;
-    struct cuda_rope_shape turn;
+    struct cuda_rope_shape rope_shape;
 };
 int cuda_rotated_pack(const struct cuda_rotated_pack *r, bool packs, cudaStream_t stream);
 
@@ -238,7 +239,7 @@ int cuda_rotated_pack(const struct cuda_rotated_pack *r, bool packs, cudaStream_
 struct cuda_route {
     int64_t rows, experts, copies_per_token;
     enum cuda_route_score score;
-    bool norm;
+    bool divides_scores_by_sum;
     float scale;
     /* [experts + 1] the number of the first copy that each expert computes, and then the number of copies; NULL:
      * routing is even */
@@ -353,13 +354,13 @@ int cuda_merge(float *out, float *lse, struct cuda_array block, const float *blo
 /* The operands of cuda_merge_rows(), which merges the outer row of each pair, of a block (rows, heads, dim), into the
  * inner row of the running result (out_rows, heads, dim). `before` and `lse_before` are the result so far, which may be
  * `out` and `lse`; NULL: there is none yet. */
-struct cuda_merged_rows {
+struct cuda_row_merge {
     float *out, *lse;
     const float *before, *lse_before, *block_lse;
     struct cuda_array block;
     int64_t out_rows, heads, dim;
 };
-int cuda_merge_rows(struct cuda_merged_rows merged, struct cuda_row_pairs pairs,
+int cuda_merge_rows(struct cuda_row_merge merged, struct cuda_moved_row_pairs pairs,
                     cudaStream_t stream);
 
 /* The keys that row i of a tile sees: those that meet all of these conditions. */
@@ -369,7 +370,7 @@ struct cuda_mask {
     int64_t window; /* keys j with j > i + offset - window; 0: no such condition */
     /* for packed documents: (rows, 2), the first key that each row sees and the end of its keys, which take the place
      * of both conditions; else NULL */
-    const int32_t *visible;
+    const int32_t *visible_key_range_by_row;
 };
 /* Computes p = softmax(scale s) over the keys that a row sees, and sets lse[(first + row) * lse_step] to the row's
  * log-sum-exp. Rows are masked as the rows from `first` on. A row that sees no key gets p = 0 and lse = -INFINITY. s is
@@ -389,16 +390,17 @@ int cuda_softmax_backward(struct cuda_array p, struct cuda_array ds, const float
 int cuda_row_dot(float *delta, struct cuda_array o, struct cuda_array d_o, int64_t rows,
                  int64_t dim, int64_t step, cudaStream_t stream);
 /* An attention's output and log-sum-exp, and its sinks. The sink of a head is a score that belongs to no key. */
-struct cuda_sinks {
+struct cuda_sink_operands {
     struct cuda_array o, sink; /* (rows, heads, dim), (heads) */
     const float *lse;          /* (rows, heads) */
     int64_t rows, heads, dim;
 };
 /* Adds the sinks to an attention: computes the output and the log-sum-exp with sinks from those without. */
-int cuda_sink(struct cuda_array o_new, float *lse_new, struct cuda_sinks s, cudaStream_t stream);
+int cuda_sink(struct cuda_array o_new, float *lse_new, struct cuda_sink_operands s,
+              cudaStream_t stream);
 /* Multiplies term[row, head] by -exp(sink - lse), where lse includes the sinks. If the term was the dot product of d_o
  * and o, it becomes the row's part of the sink's gradient. */
-int cuda_sink_terms(float *term, struct cuda_sinks s, cudaStream_t stream);
+int cuda_sink_terms(float *term, struct cuda_sink_operands s, cudaStream_t stream);
 /* Computes the transpose of x, (rows, cols): y[c * rows + r] = x[r * cols + c]. */
 int cuda_transpose(float *y, const float *x, int64_t rows, int64_t cols, cudaStream_t stream);
 /* Copies `rows` rows of `dim` elements. Rows begin to_step elements apart in `to`, and from_step in `from`. */

@@ -60,11 +60,11 @@ static __global__ void merge_lse_kernel(float *lse, const float *block_lse, int6
 int cuda_merge(float *out, float *lse, struct cuda_array block, const float *block_lse,
                int64_t rows, int64_t dim, cudaStream_t stream)
 {
-    struct array to = f32_array_of(out);
+    struct array to = kernel_array_of_f32(out);
     to.is_aligned16 = to.is_aligned16 && dim % EIGHT == 0;
     int error = LAUNCH_INDEPENDENT_THREADS(
         merge_kernel, blocks_for(rows * ceil_div(dim, EIGHT), THREADS), THREADS, stream, to, lse,
-        rows_of(block, dim), block_lse, rows, dim);
+        kernel_array_of_rows(block, dim), block_lse, rows, dim);
     return error ? error
                  : LAUNCH_INDEPENDENT_THREADS(merge_lse_kernel, blocks_for(rows, THREADS), THREADS,
                                               stream, lse, block_lse, rows);
@@ -74,7 +74,7 @@ int cuda_merge(float *out, float *lse, struct cuda_array block, const float *blo
  * order of the pairs, by the threads of the first such pair. */
 static __global__ void merge_rows_kernel(struct array out, const float *lse, struct array block,
                                          const float *block_lse, int64_t heads, int64_t dim,
-                                         struct cuda_row_pairs pairs)
+                                         struct cuda_moved_row_pairs pairs)
 {
     const uint32_t groups = column_groups(dim);
     FOR_EACH_COLUMN_GROUP(w, pairs.count, (uint32_t)heads * groups)
@@ -100,7 +100,7 @@ static __global__ void merge_rows_kernel(struct array out, const float *lse, str
 
 /* Merges the log-sum-exps of rows. A kernel of its own does this, for the same reason as merge_lse_kernel(). */
 static __global__ void merge_rows_lse_kernel(float *lse, const float *block_lse, int64_t heads,
-                                             struct cuda_row_pairs pairs)
+                                             struct cuda_moved_row_pairs pairs)
 {
     FOR_EACH_COLUMN_GROUP(w, pairs.count, (uint32_t)heads)
     {
@@ -119,7 +119,7 @@ static __global__ void merge_rows_lse_kernel(float *lse, const float *block_lse,
 
 /* Sets the running result to the earlier one. If there is none, sets it to the result of rows that see no key: output 0
  * and log-sum-exp -INFINITY. */
-static int set_merge_result_to_earlier(const struct cuda_merged_rows *m, cudaStream_t stream)
+static int set_merge_result_to_earlier(const struct cuda_row_merge *m, cudaStream_t stream)
 {
     const int64_t rows = m->out_rows * m->heads;
     const struct cuda_array out = {m->out, CUDA_F32}, lse = {m->lse, CUDA_F32};
@@ -137,16 +137,16 @@ static int set_merge_result_to_earlier(const struct cuda_merged_rows *m, cudaStr
     return error;
 }
 
-int cuda_merge_rows(struct cuda_merged_rows m, struct cuda_row_pairs pairs, cudaStream_t stream)
+int cuda_merge_rows(struct cuda_row_merge m, struct cuda_moved_row_pairs pairs, cudaStream_t stream)
 {
-    struct array to = f32_array_of(m.out);
+    struct array to = kernel_array_of_f32(m.out);
     to.is_aligned16 = to.is_aligned16 && m.dim % EIGHT == 0;
     int error = set_merge_result_to_earlier(&m, stream);
     if (error == 0)
         error = LAUNCH_INDEPENDENT_THREADS(
             merge_rows_kernel, blocks_for(pairs.count * m.heads * ceil_div(m.dim, EIGHT), THREADS),
-            THREADS, stream, to, m.lse, rows_of(m.block, m.dim), m.block_lse, m.heads, m.dim,
-            pairs);
+            THREADS, stream, to, m.lse, kernel_array_of_rows(m.block, m.dim), m.block_lse, m.heads,
+            m.dim, pairs);
     return error ? error
                  : LAUNCH_INDEPENDENT_THREADS(merge_rows_lse_kernel,
                                               blocks_for(pairs.count * m.heads, THREADS), THREADS,
@@ -163,8 +163,8 @@ static __device__ __forceinline__ struct seen_key_range
 keys_seen_by_row(const struct cuda_mask &mask, int64_t row, int64_t keys)
 {
     struct seen_key_range seen = {0, keys};
-    if (mask.visible != NULL)
-        return {mask.visible[2 * row], mask.visible[2 * row + 1]};
+    if (mask.visible_key_range_by_row != NULL)
+        return {mask.visible_key_range_by_row[2 * row], mask.visible_key_range_by_row[2 * row + 1]};
     if (mask.offset != INT64_MAX) {
         seen.high = row + mask.offset + 1;
         seen.low = mask.window > 0 ? seen.high - mask.window : 0;
@@ -214,7 +214,7 @@ int cuda_softmax(struct cuda_array p, float *lse, int64_t lse_step, const float 
                  cudaStream_t stream)
 {
     return LAUNCH(softmax_kernel, (unsigned)ceil_div(rows, THREADS / WARP), THREADS, 0, stream,
-                  array_of(p), lse, lse_step, s, first, rows, keys, mask, scale);
+                  kernel_array_of(p), lse, lse_step, s, first, rows, keys, mask, scale);
 }
 
 static __global__ void softmax_backward_kernel(struct array p, struct array ds, const float *s,
@@ -241,9 +241,10 @@ int cuda_softmax_backward(struct cuda_array p, struct cuda_array ds, const float
                           int64_t first, int64_t rows, int64_t keys, struct cuda_mask mask,
                           float scale, cudaStream_t stream)
 {
-    return LAUNCH_INDEPENDENT_THREADS(
-        softmax_backward_kernel, (unsigned)ceil_div(rows, THREADS / WARP), THREADS, stream,
-        array_of(p), array_of(ds), s, dp, lse, lse_step, delta, first, rows, keys, mask, scale);
+    return LAUNCH_INDEPENDENT_THREADS(softmax_backward_kernel,
+                                      (unsigned)ceil_div(rows, THREADS / WARP), THREADS, stream,
+                                      kernel_array_of(p), kernel_array_of(ds), s, dp, lse, lse_step,
+                                      delta, first, rows, keys, mask, scale);
 }
 
 static __global__ void row_dot_kernel(float *delta, struct array o, struct array d_o, int64_t rows,
@@ -265,7 +266,7 @@ int cuda_row_dot(float *delta, struct cuda_array o, struct cuda_array d_o, int64
                  int64_t dim, int64_t step, cudaStream_t stream)
 {
     return LAUNCH(row_dot_kernel, (unsigned)ceil_div(rows, THREADS / WARP), THREADS, 0, stream,
-                  delta, array_of(o), array_of(d_o), rows, dim, step);
+                  delta, kernel_array_of(o), kernel_array_of(d_o), rows, dim, step);
 }
 
 /* ---- sinks ---- */
@@ -301,17 +302,19 @@ static __global__ void sink_lse_kernel(float *lse_new, const float *lse, struct 
     }
 }
 
-int cuda_sink(struct cuda_array o_new, float *lse_new, struct cuda_sinks s, cudaStream_t stream)
+int cuda_sink(struct cuda_array o_new, float *lse_new, struct cuda_sink_operands s,
+              cudaStream_t stream)
 {
     const int64_t all = s.rows * s.heads;
     const uint32_t heads = (uint32_t)s.heads;
     int error = LAUNCH_INDEPENDENT_THREADS(
         sink_kernel, blocks_for(all * ceil_div(s.dim, EIGHT), THREADS), THREADS, stream,
-        rows_of(o_new, s.dim), rows_of(s.o, s.dim), s.lse, array_of(s.sink), s.rows, heads, s.dim);
+        kernel_array_of_rows(o_new, s.dim), kernel_array_of_rows(s.o, s.dim), s.lse,
+        kernel_array_of(s.sink), s.rows, heads, s.dim);
     return error ? error
                  : LAUNCH_INDEPENDENT_THREADS(sink_lse_kernel, blocks_for(all, THREADS), THREADS,
-                                              stream, lse_new, s.lse, array_of(s.sink), s.rows,
-                                              heads);
+                                              stream, lse_new, s.lse, kernel_array_of(s.sink),
+                                              s.rows, heads);
 }
 
 static __global__ void sink_terms_kernel(float *term, const float *lse, struct array sink,
@@ -324,10 +327,10 @@ static __global__ void sink_terms_kernel(float *term, const float *lse, struct a
     }
 }
 
-int cuda_sink_terms(float *term, struct cuda_sinks s, cudaStream_t stream)
+int cuda_sink_terms(float *term, struct cuda_sink_operands s, cudaStream_t stream)
 {
     return LAUNCH_INDEPENDENT_THREADS(sink_terms_kernel, blocks_for(s.rows * s.heads, THREADS),
-                                      THREADS, stream, term, s.lse, array_of(s.sink), s.rows,
+                                      THREADS, stream, term, s.lse, kernel_array_of(s.sink), s.rows,
                                       (uint32_t)s.heads);
 }
 
@@ -372,9 +375,10 @@ static __global__ void copy_rows_kernel(struct array to, int64_t to_step, struct
 int cuda_copy_rows(struct cuda_array to, int64_t to_step, struct cuda_array from, int64_t from_step,
                    int64_t rows, int64_t dim, cudaStream_t stream)
 {
-    return LAUNCH_INDEPENDENT_THREADS(
-        copy_rows_kernel, blocks_for(rows * ceil_div(dim, EIGHT), THREADS), THREADS, stream,
-        rows_of(to, to_step), to_step, rows_of(from, from_step), from_step, rows, dim);
+    return LAUNCH_INDEPENDENT_THREADS(copy_rows_kernel,
+                                      blocks_for(rows * ceil_div(dim, EIGHT), THREADS), THREADS,
+                                      stream, kernel_array_of_rows(to, to_step), to_step,
+                                      kernel_array_of_rows(from, from_step), from_step, rows, dim);
 }
 
 static __global__ void fill_kernel(float *x, float value, int64_t count)

@@ -17,7 +17,7 @@ static __device__ int64_t expert_at(const int64_t *begin, int64_t experts, int64
     return low;
 }
 
-/* Returns the expert that computes copy j of token t. If routing is even, it computes what work_row_group_of() of
+/* Returns the expert that computes copy j of token t. If routing is even, it computes what work_row_group_of_row() of
  * models/work.h does. It divides in 32 bits, which is much faster and suffices, since a device has room for far fewer
  * than 2^32 copies. */
 static __device__ int64_t expert_of(struct cuda_route r, int64_t t, int64_t j)
@@ -61,9 +61,9 @@ static __device__ float score_divisor(struct cuda_route r, struct score_stats s,
                                       int64_t t)
 {
     float sum = 0;
-    for (int64_t j = 0; r.norm && j < r.copies_per_token; j++)
+    for (int64_t j = 0; r.divides_scores_by_sum && j < r.copies_per_token; j++)
         sum += score_of(r, s, logit[expert_of(r, t, j)]);
-    return r.norm ? sum : 1;
+    return r.divides_scores_by_sum ? sum : 1;
 }
 
 static __global__ void route_kernel(float *weights, const float *logits, struct cuda_route r)
@@ -93,7 +93,7 @@ static __global__ void route_backward_kernel(struct array d_logits, const float 
         const float *logit = logits + t * r.experts, *dw = d_weights + t * r.copies_per_token;
         struct score_stats s = score_stats_of(r, logit, t);
         float sum = score_divisor(r, s, logit, t), through = 0, all = 0;
-        for (int64_t j = 0; r.norm && j < r.copies_per_token; j++)
+        for (int64_t j = 0; r.divides_scores_by_sum && j < r.copies_per_token; j++)
             through += dw[j] * score_of(r, s, logit[expert_of(r, t, j)]) / sum;
         for (int64_t j = 0; j < r.copies_per_token; j++)
             all += r.scale * (dw[j] - through) / sum * score_of(r, s, logit[expert_of(r, t, j)]);
@@ -120,8 +120,8 @@ int cuda_route_backward(struct cuda_array d_logits, const float *d_weights, cons
                         struct cuda_route route, cudaStream_t stream)
 {
     return LAUNCH_INDEPENDENT_THREADS(route_backward_kernel, blocks_for(route.rows, THREADS),
-                                      THREADS, stream, rows_of(d_logits, 1), d_weights, logits,
-                                      route);
+                                      THREADS, stream, kernel_array_of_rows(d_logits, 1), d_weights,
+                                      logits, route);
 }
 
 template <class UNIT> static __global__ void reorder_kernel(struct cuda_routed_rows r)
@@ -183,7 +183,7 @@ int cuda_permute(struct cuda_array y, struct cuda_array x, const float *weights,
 {
     return LAUNCH_INDEPENDENT_THREADS(
         permute_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS, stream,
-        rows_of(y, cols), rows_of(x, cols), weights, rows, cols, copies);
+        kernel_array_of_rows(y, cols), kernel_array_of_rows(x, cols), weights, rows, cols, copies);
 }
 
 static __global__ void unpermute_kernel(struct array y, struct array x, const float *weights,
@@ -210,7 +210,7 @@ int cuda_unpermute(struct cuda_array y, struct cuda_array x, const float *weight
 {
     return LAUNCH_INDEPENDENT_THREADS(
         unpermute_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS, stream,
-        rows_of(y, cols), rows_of(x, cols), weights, rows, cols, copies);
+        kernel_array_of_rows(y, cols), kernel_array_of_rows(x, cols), weights, rows, cols, copies);
 }
 
 /* Computes the gradients of cuda_unpermute(). A block works on one copy of a row at a time. */
@@ -243,8 +243,9 @@ int cuda_unpermute_backward(struct cuda_array dx, float *d_weights, struct cuda_
                             int64_t copies, cudaStream_t stream)
 {
     return LAUNCH(unpermute_backward_kernel, blocks_for(rows * copies, 1),
-                  threads_for_row(cols, THREADS), 0, stream, rows_of(dx, cols), d_weights,
-                  rows_of(dy, cols), rows_of(x, cols), weights, rows, cols, copies);
+                  threads_for_row(cols, THREADS), 0, stream, kernel_array_of_rows(dx, cols),
+                  d_weights, kernel_array_of_rows(dy, cols), kernel_array_of_rows(x, cols), weights,
+                  rows, cols, copies);
 }
 
 static __global__ void transpose_weights_kernel(float *y, const float *x, int64_t rows,

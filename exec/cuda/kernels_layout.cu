@@ -37,7 +37,7 @@ static __global__ void pack_kernel(struct pack_units<INDEX> p)
 }
 
 template <class INDEX, class UNIT, bool PACK>
-static int pack_indexed(const struct cuda_pack *pack, cudaStream_t stream)
+static int launch_pack_with_index_type(const struct cuda_pack *pack, cudaStream_t stream)
 {
     struct pack_units<INDEX> p = {
     };
@@ -58,13 +58,13 @@ static int pack_indexed(const struct cuda_pack *pack, cudaStream_t stream)
 }
 
 template <class UNIT, bool PACK>
-static int pack_in_wide_units(const struct cuda_pack *pack, cudaStream_t stream)
+static int launch_pack_in_wide_units(const struct cuda_pack *pack, cudaStream_t stream)
 {
     int64_t units = pack->rows * pack->parts *
                     (pack->block_cols[0] + pack->block_cols[1] + pack->block_cols[2]) *
                     pack->element_bytes / (int64_t)sizeof(UNIT);
-    return units < INT32_MAX ? pack_indexed<uint32_t, UNIT, PACK>(pack, stream)
-                             : pack_indexed<uint64_t, UNIT, PACK>(pack, stream);
+    return units < INT32_MAX ? launch_pack_with_index_type<uint32_t, UNIT, PACK>(pack, stream)
+                             : launch_pack_with_index_type<uint64_t, UNIT, PACK>(pack, stream);
 }
 
 template <bool PACK> static int pack_by_width(const struct cuda_pack *pack, cudaStream_t stream)
@@ -76,12 +76,12 @@ template <bool PACK> static int pack_by_width(const struct cuda_pack *pack, cuda
             bits |= (uint64_t)(pack->block_cols[i] * pack->element_bytes) |
                     (uintptr_t)pack->block[blocks++];
     if (bits % sizeof(uint4) == 0)
-        return pack_in_wide_units<uint4, PACK>(pack, stream);
+        return launch_pack_in_wide_units<uint4, PACK>(pack, stream);
     if (bits % sizeof(uint32_t) == 0)
-        return pack_in_wide_units<uint32_t, PACK>(pack, stream);
+        return launch_pack_in_wide_units<uint32_t, PACK>(pack, stream);
     if (bits % sizeof(uint16_t) == 0)
-        return pack_in_wide_units<uint16_t, PACK>(pack, stream);
-    return pack_in_wide_units<uint8_t, PACK>(pack, stream);
+        return launch_pack_in_wide_units<uint16_t, PACK>(pack, stream);
+    return launch_pack_in_wide_units<uint8_t, PACK>(pack, stream);
 }
 
 int cuda_pack(const struct cuda_pack *pack, cudaStream_t stream)
@@ -97,12 +97,12 @@ int cuda_unpack(const struct cuda_pack *pack, cudaStream_t stream)
 /* ---- rows that context ranks exchange ---- */
 
 template <class UNIT>
-static __global__ void take_rows_kernel(struct cuda_row_copy r, struct cuda_row_pairs pairs)
+static __global__ void take_rows_kernel(struct cuda_row_copy r, struct cuda_moved_row_pairs pairs)
 {
     const int64_t units = r.row_bytes / (int64_t)sizeof(UNIT);
     FOR_EACH_COLUMN_GROUP(w, pairs.count, (uint32_t)units)
     {
-        const struct cuda_row_pair pair = pair_at(pairs, w.row);
+        const struct cuda_moved_row_pair pair = pair_at(pairs, w.row);
         const int64_t to = r.to_outer ? pair.outer : pair.inner,
                       from = r.to_outer ? pair.inner : pair.outer;
         for (int64_t p = 0; p < r.parts; p++)
@@ -112,8 +112,8 @@ static __global__ void take_rows_kernel(struct cuda_row_copy r, struct cuda_row_
 }
 
 template <class UNIT>
-static int take_rows_in_units(struct cuda_row_copy copy, struct cuda_row_pairs pairs,
-                              cudaStream_t stream)
+static int launch_take_rows_in_units(struct cuda_row_copy copy, struct cuda_moved_row_pairs pairs,
+                                     cudaStream_t stream)
 {
     return LAUNCH_INDEPENDENT_THREADS(
         take_rows_kernel<UNIT>,
@@ -121,7 +121,8 @@ static int take_rows_in_units(struct cuda_row_copy copy, struct cuda_row_pairs p
         stream, copy, pairs);
 }
 
-int cuda_take_rows(struct cuda_row_copy copy, struct cuda_row_pairs pairs, cudaStream_t stream)
+int cuda_take_rows(struct cuda_row_copy copy, struct cuda_moved_row_pairs pairs,
+                   cudaStream_t stream)
 {
     const uint64_t bits = (uintptr_t)copy.y | (uintptr_t)copy.x | (uint64_t)copy.row_bytes;
     int error = 0;
@@ -131,19 +132,19 @@ int cuda_take_rows(struct cuda_row_copy copy, struct cuda_row_pairs pairs, cudaS
     if (error != 0)
         return error;
     if (bits % sizeof(uint4) == 0)
-        return take_rows_in_units<uint4>(copy, pairs, stream);
+        return launch_take_rows_in_units<uint4>(copy, pairs, stream);
     if (bits % sizeof(uint32_t) == 0)
-        return take_rows_in_units<uint32_t>(copy, pairs, stream);
+        return launch_take_rows_in_units<uint32_t>(copy, pairs, stream);
     if (bits % sizeof(uint16_t) == 0)
-        return take_rows_in_units<uint16_t>(copy, pairs, stream);
-    return take_rows_in_units<uint8_t>(copy, pairs, stream);
+        return launch_take_rows_in_units<uint16_t>(copy, pairs, stream);
+    return launch_take_rows_in_units<uint8_t>(copy, pairs, stream);
 }
 
 /* Adds rows of x to rows of y. The outer rows of pairs with the same inner row are added in the order of the pairs, by
  * the threads of the first such pair. */
 static __global__ void add_moved_rows_kernel(struct array y, int64_t y_rows, struct array x,
                                              int64_t x_rows, int64_t parts, int64_t width,
-                                             struct cuda_row_pairs pairs)
+                                             struct cuda_moved_row_pairs pairs)
 {
     FOR_EACH_COLUMN_GROUP(w, pairs.count, column_groups(width))
     {
@@ -166,13 +167,13 @@ static __global__ void add_moved_rows_kernel(struct array y, int64_t y_rows, str
 }
 
 int cuda_add_rows(float *y, int64_t y_rows, struct cuda_array x, int64_t x_rows, int64_t parts,
-                  int64_t width, struct cuda_row_pairs pairs, cudaStream_t stream)
+                  int64_t width, struct cuda_moved_row_pairs pairs, cudaStream_t stream)
 {
-    struct array to = f32_array_of(y);
+    struct array to = kernel_array_of_f32(y);
     to.is_aligned16 = to.is_aligned16 && width % EIGHT == 0;
     return LAUNCH_INDEPENDENT_THREADS(
         add_moved_rows_kernel, blocks_for(pairs.count * ceil_div(width, EIGHT), THREADS), THREADS,
-        stream, to, y_rows, rows_of(x, width), x_rows, parts, width, pairs);
+        stream, to, y_rows, kernel_array_of_rows(x, width), x_rows, parts, width, pairs);
 }
 
 /* ---- copies of heads, and their sums ---- */
@@ -196,7 +197,7 @@ int cuda_head_expand(struct cuda_array y, struct cuda_array x, int64_t groups, i
 {
     return LAUNCH_INDEPENDENT_THREADS(
         head_expand_kernel, blocks_for(groups * ceil_div(dim, EIGHT), THREADS), THREADS, stream,
-        rows_of(y, dim), rows_of(x, dim), groups, dim, copies);
+        kernel_array_of_rows(y, dim), kernel_array_of_rows(x, dim), groups, dim, copies);
 }
 
 /* Sums the `copies` rows of each group of x[groups, copies, dim] into its row of y[groups, dim]. */
@@ -223,7 +224,7 @@ int cuda_head_reduce(struct cuda_array y, struct cuda_array x, int64_t groups, i
 {
     return LAUNCH_INDEPENDENT_THREADS(
         head_reduce_kernel, blocks_for(groups * ceil_div(dim, EIGHT), THREADS), THREADS, stream,
-        rows_of(y, dim), rows_of(x, dim), groups, dim, copies);
+        kernel_array_of_rows(y, dim), kernel_array_of_rows(x, dim), groups, dim, copies);
 }
 
 /* ---- latent attention ---- */
@@ -234,12 +235,12 @@ struct latent_arrays {
     uint32_t heads;
 };
 
-static struct latent_arrays device_arrays_of(struct cuda_latent l)
+static struct latent_arrays latent_arrays_of(struct cuda_latent_keys_operands l)
 {
-    struct latent_arrays a = {rows_of(l.up, l.plain),
-                              rows_of(l.shared, l.rotated),
-                              rows_of(l.k, l.plain),
-                              rows_of(l.v, l.vdim),
+    struct latent_arrays a = {kernel_array_of_rows(l.up, l.plain),
+                              kernel_array_of_rows(l.shared, l.rotated),
+                              kernel_array_of_rows(l.k, l.plain),
+                              kernel_array_of_rows(l.v, l.vdim),
                               l.rows,
                               l.plain,
                               l.rotated,
@@ -277,13 +278,13 @@ static __global__ void latent_keys_kernel(struct latent_arrays a)
     }
 }
 
-int cuda_latent_keys(struct cuda_latent latent, cudaStream_t stream)
+int cuda_latent_keys(struct cuda_latent_keys_operands latent, cudaStream_t stream)
 {
     const int64_t heads = latent.rows * latent.heads;
     return LAUNCH_INDEPENDENT_THREADS(
         latent_keys_kernel,
         blocks_for(heads * ceil_div(latent.plain + latent.rotated + latent.vdim, EIGHT), THREADS),
-        THREADS, stream, device_arrays_of(latent));
+        THREADS, stream, latent_arrays_of(latent));
 }
 
 static __global__ void latent_keys_backward_kernel(struct latent_arrays a)
@@ -318,18 +319,18 @@ static __global__ void shared_columns_kernel(struct latent_arrays a)
     }
 }
 
-int cuda_latent_keys_backward(struct cuda_latent latent, cudaStream_t stream)
+int cuda_latent_keys_backward(struct cuda_latent_keys_operands latent, cudaStream_t stream)
 {
     const int64_t heads = latent.rows * latent.heads;
     int error = LAUNCH_INDEPENDENT_THREADS(
         latent_keys_backward_kernel,
         blocks_for(heads * ceil_div(latent.plain + latent.vdim, EIGHT), THREADS), THREADS, stream,
-        device_arrays_of(latent));
+        latent_arrays_of(latent));
     return error != 0 ? error
                       : LAUNCH_INDEPENDENT_THREADS(
                             shared_columns_kernel,
                             blocks_for(latent.rows * ceil_div(latent.rotated, EIGHT), THREADS),
-                            THREADS, stream, device_arrays_of(latent));
+                            THREADS, stream, latent_arrays_of(latent));
 }
 
 /* ---- embedding ---- */
@@ -351,9 +352,10 @@ static __global__ void embedding_kernel(struct array y, const int32_t *token, st
 int cuda_embedding(struct cuda_array y, const int32_t *token, struct cuda_array table, int64_t rows,
                    int64_t cols, int64_t vocab, int64_t first, cudaStream_t stream)
 {
-    return LAUNCH_INDEPENDENT_THREADS(
-        embedding_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS, stream,
-        rows_of(y, cols), token, rows_of(table, cols), rows, cols, vocab, first);
+    return LAUNCH_INDEPENDENT_THREADS(embedding_kernel,
+                                      blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS,
+                                      stream, kernel_array_of_rows(y, cols), token,
+                                      kernel_array_of_rows(table, cols), rows, cols, vocab, first);
 }
 
 /* ---- gradient of the embedding ---- */
@@ -498,9 +500,9 @@ int cuda_embedding_backward(struct cuda_array table, struct cuda_array dy, const
         error = LAUNCH(sort_positions_kernel, blocks_for(vocab, 1), WARP, 0, stream, sorted, list,
                        begin, vocab);
     if (error == 0)
-        error = LAUNCH_INDEPENDENT_THREADS(embedding_backward_kernel, blocks_for(vocab, 1),
-                                           threads_for_row(cols, THREADS), stream,
-                                           rows_of(table, cols), rows_of(dy, cols),
-                                           rows_of(before, cols), sorted, begin, vocab, cols);
+        error = LAUNCH_INDEPENDENT_THREADS(
+            embedding_backward_kernel, blocks_for(vocab, 1), threads_for_row(cols, THREADS), stream,
+            kernel_array_of_rows(table, cols), kernel_array_of_rows(dy, cols),
+            kernel_array_of_rows(before, cols), sorted, begin, vocab, cols);
     return error;
 }

@@ -109,8 +109,8 @@ int cuda_cross_entropy(float *loss, float *lse, struct cuda_array softmax, struc
     float *term = (float *)scratch;
     int error =
         LAUNCH(cross_entropy_kernel, blocks_for(rows, 1), threads_for_row(vocab, ROW_THREADS), 0,
-               stream, term, lse, rows_of(softmax, vocab), rows_of(logits, vocab), label, rows,
-               vocab, fault, mark);
+               stream, term, lse, kernel_array_of_rows(softmax, vocab),
+               kernel_array_of_rows(logits, vocab), label, rows, vocab, fault, mark);
     return error ? error : cuda_add_terms(loss, before, term, rows, count, stream);
 }
 
@@ -153,8 +153,9 @@ int cuda_cross_entropy_backward(struct cuda_array dx, struct cuda_array x, const
                                 int32_t *fault, int32_t mark, cudaStream_t stream)
 {
     return LAUNCH(cross_entropy_backward_kernel, blocks_for(rows, 1),
-                  threads_for_row(vocab, ROW_THREADS), 0, stream, rows_of(dx, vocab),
-                  rows_of(x, vocab), label, softmax, rows, vocab, (float)(1 / count), fault, mark);
+                  threads_for_row(vocab, ROW_THREADS), 0, stream, kernel_array_of_rows(dx, vocab),
+                  kernel_array_of_rows(x, vocab), label, softmax, rows, vocab, (float)(1 / count),
+                  fault, mark);
 }
 
 /* ---- a vocabulary that is split over ranks ---- */
@@ -180,8 +181,8 @@ int cuda_cross_entropy_partial(float *stats, struct cuda_array x, const int32_t 
                                cudaStream_t stream)
 {
     return LAUNCH(cross_entropy_partial_kernel, blocks_for(rows, 1),
-                  threads_for_row(vocab, ROW_THREADS), 0, stream, stats, rows_of(x, vocab), label,
-                  rows, vocab, columns, first);
+                  threads_for_row(vocab, ROW_THREADS), 0, stream, stats,
+                  kernel_array_of_rows(x, vocab), label, rows, vocab, columns, first);
 }
 
 static __global__ void cross_entropy_partial_backward_kernel(struct array dx, struct array x,
@@ -212,8 +213,9 @@ int cuda_cross_entropy_partial_backward(struct cuda_array dx, struct cuda_array 
 {
     return LAUNCH_INDEPENDENT_THREADS(cross_entropy_partial_backward_kernel, blocks_for(rows, 1),
                                       threads_for_row(vocab, ROW_THREADS), stream,
-                                      rows_of(dx, vocab), rows_of(x, vocab), label, lse, rows,
-                                      vocab, columns, first, (float)(1 / count));
+                                      kernel_array_of_rows(dx, vocab),
+                                      kernel_array_of_rows(x, vocab), label, lse, rows, vocab,
+                                      columns, first, (float)(1 / count));
 }
 
 /* Merges the statistics of all parts, stats (parts, rows, 3), into each row's log-sum-exp and loss term. Parts are

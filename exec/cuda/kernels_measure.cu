@@ -25,7 +25,7 @@ int cuda_sm_hog(void *to, const void *from, size_t bytes, int blocks, uint64_t n
         return error;
     return emulator::submit(stream, [=] {
         memcpy(to, from, bytes);
-        emulator::wait_for(stop, nanoseconds);
+        emulator::wait_for_stop_flag(stop, nanoseconds);
     });
 }
 #else

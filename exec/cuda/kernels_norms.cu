@@ -209,26 +209,30 @@ static int norm(struct cuda_array y, float *stats, struct cuda_array x, struct c
     bool bf16 = is_bf16(x) && is_bf16(y) && is_bf16(weight) && is_bf16(bias);
     if (threads > 0 && bf16)
         return LAUNCH((norm_kept_kernel<CENTRED, true, false>), blocks, threads, 0, stream,
-                      rows_of(y, cols), stats, rows_of(x, cols), rows_of(weight, cols),
-                      rows_of(bias, cols), rows, cols, (float)eps, rows_of(x, cols),
-                      rows_of(x, cols));
+                      kernel_array_of_rows(y, cols), stats, kernel_array_of_rows(x, cols),
+                      kernel_array_of_rows(weight, cols), kernel_array_of_rows(bias, cols), rows,
+                      cols, (float)eps, kernel_array_of_rows(x, cols),
+                      kernel_array_of_rows(x, cols));
     if (threads > 0)
         return LAUNCH((norm_kept_kernel<CENTRED, false, false>), blocks, threads, 0, stream,
-                      rows_of(y, cols), stats, rows_of(x, cols), rows_of(weight, cols),
-                      rows_of(bias, cols), rows, cols, (float)eps, rows_of(x, cols),
-                      rows_of(x, cols));
+                      kernel_array_of_rows(y, cols), stats, kernel_array_of_rows(x, cols),
+                      kernel_array_of_rows(weight, cols), kernel_array_of_rows(bias, cols), rows,
+                      cols, (float)eps, kernel_array_of_rows(x, cols),
+                      kernel_array_of_rows(x, cols));
     return LAUNCH(norm_kernel<CENTRED>, blocks, threads_for_row(cols, ROW_THREADS), 0, stream,
-                  rows_of(y, cols), stats, rows_of(x, cols), rows_of(weight, cols),
-                  rows_of(bias, cols), rows, cols, (float)eps);
+                  kernel_array_of_rows(y, cols), stats, kernel_array_of_rows(x, cols),
+                  kernel_array_of_rows(weight, cols), kernel_array_of_rows(bias, cols), rows, cols,
+                  (float)eps);
 }
 
 template <bool CENTRED> static int add_norm(struct cuda_add_norm n, cudaStream_t stream)
 {
     return LAUNCH((norm_kept_kernel<CENTRED, true, true>),
                   (unsigned)(n.rows < 65536 ? n.rows : 65536), threads_to_keep_row(n.cols, KEPT), 0,
-                  stream, rows_of(n.y, n.cols), n.stats, rows_of(n.a, n.cols),
-                  rows_of(n.weight, n.cols), rows_of(n.bias, n.cols), n.rows, n.cols, (float)n.eps,
-                  rows_of(n.b, n.cols), rows_of(n.sum, n.cols));
+                  stream, kernel_array_of_rows(n.y, n.cols), n.stats,
+                  kernel_array_of_rows(n.a, n.cols), kernel_array_of_rows(n.weight, n.cols),
+                  kernel_array_of_rows(n.bias, n.cols), n.rows, n.cols, (float)n.eps,
+                  kernel_array_of_rows(n.b, n.cols), kernel_array_of_rows(n.sum, n.cols));
 }
 
 static_assert(CUDA_ADD_NORM_COLS_MAX == ROW_THREADS * KEPT * EIGHT, "a block keeps such a row");
@@ -288,11 +292,11 @@ static __global__ void add_partial_rows_kernel(struct array y, struct array befo
     store8(y, c, 1, e);
 }
 
-static int add_partial_rows(struct cuda_array y, struct cuda_array before, const float *part,
-                            int64_t parts, int64_t step, int64_t cols, cudaStream_t stream)
+static int launch_add_partial_rows(struct cuda_array y, struct cuda_array before, const float *part,
+                                   int64_t parts, int64_t step, int64_t cols, cudaStream_t stream)
 {
     return LAUNCH(add_partial_rows_kernel, (unsigned)ceil_div(cols, WARP), ADDERS * WARP, 0, stream,
-                  array_of(y), array_of(before), part, parts, step, cols);
+                  kernel_array_of(y), kernel_array_of(before), part, parts, step, cols);
 }
 
 /* Returns the bytes of shared memory in which a block keeps `floats` sums, besides the memory of block_sum(). Returns 0
@@ -456,15 +460,16 @@ static __global__ void __launch_bounds__(ROW_THREADS)
 
 /* Launches one of the two kernels with `parts` blocks, each of which writes a partial row. */
 template <bool CENTRED>
-static int norm_backward(struct cuda_array dx, float *part, int64_t parts, struct cuda_array dy,
-                         struct cuda_array x, struct cuda_array weight, const float *stats,
-                         int64_t rows, int64_t cols, cudaStream_t stream)
+static int launch_norm_backward(struct cuda_array dx, float *part, int64_t parts,
+                                struct cuda_array dy, struct cuda_array x, struct cuda_array weight,
+                                const float *stats, int64_t rows, int64_t cols, cudaStream_t stream)
 {
     unsigned threads = threads_to_keep_row(cols, OWNED);
     if (threads > 0 && is_bf16(dx) && is_bf16(dy) && is_bf16(x) && is_bf16(weight))
         return LAUNCH(norm_backward_owned_kernel<CENTRED>, (unsigned)parts, threads, 0, stream,
-                      rows_of(dx, cols), part, rows_of(dy, cols), rows_of(x, cols),
-                      rows_of(weight, cols), stats, rows, cols);
+                      kernel_array_of_rows(dx, cols), part, kernel_array_of_rows(dy, cols),
+                      kernel_array_of_rows(x, cols), kernel_array_of_rows(weight, cols), stats,
+                      rows, cols);
     size_t shared = shared_bytes_for((CENTRED ? 2 : 1) * cols);
     if (shared + REDUCE_SHARED > SHARED_FREE) {
         int error = ALLOW_DYNAMIC_SHARED_BYTES(norm_backward_kernel<CENTRED>, shared);
@@ -472,9 +477,10 @@ static int norm_backward(struct cuda_array dx, float *part, int64_t parts, struc
             return error;
     }
     return LAUNCH(norm_backward_kernel<CENTRED>, (unsigned)parts,
-                  threads_for_row(cols, ROW_THREADS), shared, stream, rows_of(dx, cols), part,
-                  rows_of(dy, cols), rows_of(x, cols), rows_of(weight, cols), stats, rows, cols,
-                  shared > 0);
+                  threads_for_row(cols, ROW_THREADS), shared, stream,
+                  kernel_array_of_rows(dx, cols), part, kernel_array_of_rows(dy, cols),
+                  kernel_array_of_rows(x, cols), kernel_array_of_rows(weight, cols), stats, rows,
+                  cols, shared > 0);
 }
 
 int cuda_rmsnorm_backward(struct cuda_array dx, struct cuda_array dweight, struct cuda_array dy,
@@ -484,8 +490,10 @@ int cuda_rmsnorm_backward(struct cuda_array dx, struct cuda_array dweight, struc
 {
     float *part = (float *)scratch;
     int64_t parts = partial_row_count(rows);
-    int error = norm_backward<false>(dx, part, parts, dy, x, weight, rstd, rows, cols, stream);
-    return error ? error : add_partial_rows(dweight, before, part, parts, cols, cols, stream);
+    int error =
+        launch_norm_backward<false>(dx, part, parts, dy, x, weight, rstd, rows, cols, stream);
+    return error ? error
+                 : launch_add_partial_rows(dweight, before, part, parts, cols, cols, stream);
 }
 
 int cuda_layernorm_backward(struct cuda_array dx, struct cuda_array dweight,
@@ -496,11 +504,14 @@ int cuda_layernorm_backward(struct cuda_array dx, struct cuda_array dweight,
 {
     float *part = (float *)scratch;
     int64_t parts = partial_row_count(rows);
-    int error = norm_backward<true>(dx, part, parts, dy, x, weight, stats, rows, cols, stream);
+    int error =
+        launch_norm_backward<true>(dx, part, parts, dy, x, weight, stats, rows, cols, stream);
     if (error == 0)
-        error = add_partial_rows(dweight, weight_before, part, parts, 2 * cols, cols, stream);
+        error =
+            launch_add_partial_rows(dweight, weight_before, part, parts, 2 * cols, cols, stream);
     return error ? error
-                 : add_partial_rows(dbias, bias_before, part + cols, parts, 2 * cols, cols, stream);
+                 : launch_add_partial_rows(dbias, bias_before, part + cols, parts, 2 * cols, cols,
+                                           stream);
 }
 
 /* ---- column sums ---- */
@@ -542,7 +553,7 @@ int cuda_column_sum(struct cuda_array y, struct cuda_array x, struct cuda_array 
     float *part = (float *)scratch;
     int64_t parts = partial_row_count(ceil_div(rows, TILE_ROWS));
     dim3 grid((unsigned)ceil_div(cols, WARP * EIGHT), (unsigned)parts);
-    int error = LAUNCH(column_sum_kernel, grid, TILE_ROWS * WARP, 0, stream, part, rows_of(x, cols),
-                       rows, cols);
-    return error ? error : add_partial_rows(y, before, part, parts, cols, cols, stream);
+    int error = LAUNCH(column_sum_kernel, grid, TILE_ROWS * WARP, 0, stream, part,
+                       kernel_array_of_rows(x, cols), rows, cols);
+    return error ? error : launch_add_partial_rows(y, before, part, parts, cols, cols, stream);
 }

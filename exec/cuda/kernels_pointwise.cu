@@ -26,8 +26,8 @@ int cuda_add(struct cuda_array y, struct cuda_array a, struct cuda_array b, int6
              cudaStream_t stream)
 {
     return LAUNCH_INDEPENDENT_THREADS(add_kernel, blocks_for(ceil_div(count, EIGHT), THREADS),
-                                      THREADS, stream, array_of(y), array_of(a), array_of(b),
-                                      count);
+                                      THREADS, stream, kernel_array_of(y), kernel_array_of(a),
+                                      kernel_array_of(b), count);
 }
 
 static __global__ void add_bias_kernel(struct array y, struct array a, struct array b,
@@ -52,7 +52,8 @@ int cuda_add_bias(struct cuda_array y, struct cuda_array a, struct cuda_array b,
 {
     return LAUNCH_INDEPENDENT_THREADS(
         add_bias_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS, stream,
-        rows_of(y, cols), rows_of(a, cols), rows_of(b, cols), rows_of(bias, cols), rows, cols);
+        kernel_array_of_rows(y, cols), kernel_array_of_rows(a, cols), kernel_array_of_rows(b, cols),
+        kernel_array_of_rows(bias, cols), rows, cols);
 }
 
 static __global__ void cast_kernel(struct array y, struct array x, int64_t count)
@@ -67,7 +68,8 @@ static __global__ void cast_kernel(struct array y, struct array x, int64_t count
 int cuda_cast(struct cuda_array y, struct cuda_array x, int64_t count, cudaStream_t stream)
 {
     return LAUNCH_INDEPENDENT_THREADS(cast_kernel, blocks_for(ceil_div(count, EIGHT), THREADS),
-                                      THREADS, stream, array_of(y), array_of(x), count);
+                                      THREADS, stream, kernel_array_of(y), kernel_array_of(x),
+                                      count);
 }
 
 /* ---- weights in 4 or 8 bits ---- */
@@ -78,7 +80,7 @@ static __device__ __forceinline__ float float_of_bytes(const uint8_t *p)
                            (uint32_t)p[3] << 24);
 }
 
-static __device__ __forceinline__ float scale_of(const struct cuda_stored &w, uint32_t block)
+static __device__ __forceinline__ float scale_of(const struct cuda_stored_weight &w, uint32_t block)
 {
     if (!w.has_narrow_scales)
         return float_of_bytes(w.scales + 4 * (int64_t)block);
@@ -93,7 +95,7 @@ enum { TOO_MANY_ELEMENTS = 1 }; /* cudaErrorInvalidValue */
 
 /* Computes the elements from their codes and scales. It divides in 32 bits, which is several times as fast as in 64;
  * cuda_dequantise() refuses weights for which 32 bits do not suffice. */
-static __global__ void dequantise_kernel(struct array y, struct cuda_stored w)
+static __global__ void dequantise_kernel(struct array y, struct cuda_stored_weight w)
 {
     const uint32_t scale_elements = (uint32_t)w.scale_elements;
     FOR_EACH(k, (w.count + EIGHT - 1) / EIGHT)
@@ -119,13 +121,13 @@ static __global__ void dequantise_kernel(struct array y, struct cuda_stored w)
     }
 }
 
-int cuda_dequantise(struct cuda_array y, struct cuda_stored stored, cudaStream_t stream)
+int cuda_dequantise(struct cuda_array y, struct cuda_stored_weight stored, cudaStream_t stream)
 {
     if (stored.count > UINT32_MAX)
         return TOO_MANY_ELEMENTS;
     return LAUNCH_INDEPENDENT_THREADS(dequantise_kernel,
                                       blocks_for(ceil_div(stored.count, EIGHT), THREADS), THREADS,
-                                      stream, array_of(y), stored);
+                                      stream, kernel_array_of(y), stored);
 }
 
 /* ---- activations ---- */
@@ -140,8 +142,8 @@ static __device__ __forceinline__ float sigmoid(float x)
 
 /* Returns f(x) of an activation's function, and sets *slope = f'(x). own: CUDA_OWN if the activation's default function
  * is silu, CUDA_GELU if it is GELU. */
-static __device__ __forceinline__ float apply_activation(enum cuda_activation_function function,
-                                                         enum cuda_activation_function own, float x,
+static __device__ __forceinline__ float apply_activation(enum cuda_activation_kind function,
+                                                         enum cuda_activation_kind own, float x,
                                                          float *slope)
 {
     if (function == CUDA_OWN && own == CUDA_OWN) { /* silu' = s (1 + x (1 - s)) */
@@ -180,9 +182,8 @@ static __device__ __forceinline__ float clamped_swiglu(float gate, float up, flo
 
 /* Returns the result of a gated activation for `gate` and `up`, and sets *by_gate and *by_up to its derivatives by
  * them. */
-static __device__ __forceinline__ float apply_gated(enum cuda_activation_function function,
-                                                    float gate, float up, float *by_gate,
-                                                    float *by_up)
+static __device__ __forceinline__ float apply_gated(enum cuda_activation_kind function, float gate,
+                                                    float up, float *by_gate, float *by_up)
 {
     if (function == CUDA_CLAMPED)
         return clamped_swiglu(gate, up, by_gate, by_up);
@@ -192,8 +193,7 @@ static __device__ __forceinline__ float apply_gated(enum cuda_activation_functio
 }
 
 static __global__ void swiglu_kernel(struct array y, struct array x, const float *weights,
-                                     int64_t rows, int64_t cols,
-                                     enum cuda_activation_function function)
+                                     int64_t rows, int64_t cols, enum cuda_activation_kind function)
 {
     FOR_EACH_COLUMN_GROUP(w, rows, column_groups(cols))
     {
@@ -213,16 +213,17 @@ static __global__ void swiglu_kernel(struct array y, struct array x, const float
 }
 
 int cuda_swiglu(struct cuda_array y, struct cuda_array x, const float *weights, int64_t rows,
-                int64_t cols, enum cuda_activation_function function, cudaStream_t stream)
+                int64_t cols, enum cuda_activation_kind function, cudaStream_t stream)
 {
-    return LAUNCH_INDEPENDENT_THREADS(
-        swiglu_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS, stream,
-        rows_of(y, cols), rows_of(x, cols), weights, rows, cols, function);
+    return LAUNCH_INDEPENDENT_THREADS(swiglu_kernel,
+                                      blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS,
+                                      stream, kernel_array_of_rows(y, cols),
+                                      kernel_array_of_rows(x, cols), weights, rows, cols, function);
 }
 
 static __global__ void swiglu_backward_kernel(struct array dx, struct array dy, struct array x,
                                               int64_t rows, int64_t cols,
-                                              enum cuda_activation_function function)
+                                              enum cuda_activation_kind function)
 {
     FOR_EACH_COLUMN_GROUP(w, rows, column_groups(cols))
     {
@@ -246,12 +247,13 @@ static __global__ void swiglu_backward_kernel(struct array dx, struct array dy, 
 }
 
 int cuda_swiglu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
-                         int64_t rows, int64_t cols, enum cuda_activation_function function,
+                         int64_t rows, int64_t cols, enum cuda_activation_kind function,
                          cudaStream_t stream)
 {
     return LAUNCH_INDEPENDENT_THREADS(
         swiglu_backward_kernel, blocks_for(rows * ceil_div(cols, EIGHT), THREADS), THREADS, stream,
-        rows_of(dx, cols), rows_of(dy, cols), rows_of(x, cols), rows, cols, function);
+        kernel_array_of_rows(dx, cols), kernel_array_of_rows(dy, cols),
+        kernel_array_of_rows(x, cols), rows, cols, function);
 }
 
 /* Computes the gradients of a weighted activation. Each block works on one row at a time. */
@@ -259,7 +261,7 @@ static __global__ void weighted_swiglu_backward_kernel(struct array dx, float *d
                                                        struct array dy, struct array x,
                                                        const float *weights, int64_t rows,
                                                        int64_t cols,
-                                                       enum cuda_activation_function function)
+                                                       enum cuda_activation_kind function)
 {
     for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
         float weight = weights[row], dot = 0;
@@ -288,16 +290,17 @@ static __global__ void weighted_swiglu_backward_kernel(struct array dx, float *d
 
 int cuda_weighted_swiglu_backward(struct cuda_array dx, float *d_weights, struct cuda_array dy,
                                   struct cuda_array x, const float *weights, int64_t rows,
-                                  int64_t cols, enum cuda_activation_function function,
+                                  int64_t cols, enum cuda_activation_kind function,
                                   cudaStream_t stream)
 {
     return LAUNCH(weighted_swiglu_backward_kernel, blocks_for(rows, 1),
-                  threads_for_row(cols, THREADS), 0, stream, rows_of(dx, cols), d_weights,
-                  rows_of(dy, cols), rows_of(x, cols), weights, rows, cols, function);
+                  threads_for_row(cols, THREADS), 0, stream, kernel_array_of_rows(dx, cols),
+                  d_weights, kernel_array_of_rows(dy, cols), kernel_array_of_rows(x, cols), weights,
+                  rows, cols, function);
 }
 
 static __global__ void gelu_kernel(struct array y, struct array x, int64_t count,
-                                   enum cuda_activation_function function)
+                                   enum cuda_activation_kind function)
 {
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
@@ -313,14 +316,15 @@ static __global__ void gelu_kernel(struct array y, struct array x, int64_t count
 }
 
 int cuda_gelu(struct cuda_array y, struct cuda_array x, int64_t count,
-              enum cuda_activation_function function, cudaStream_t stream)
+              enum cuda_activation_kind function, cudaStream_t stream)
 {
     return LAUNCH_INDEPENDENT_THREADS(gelu_kernel, blocks_for(ceil_div(count, EIGHT), THREADS),
-                                      THREADS, stream, array_of(y), array_of(x), count, function);
+                                      THREADS, stream, kernel_array_of(y), kernel_array_of(x),
+                                      count, function);
 }
 
 static __global__ void gelu_backward_kernel(struct array dx, struct array dy, struct array x,
-                                            int64_t count, enum cuda_activation_function function)
+                                            int64_t count, enum cuda_activation_kind function)
 {
     FOR_EACH(k, (count + EIGHT - 1) / EIGHT)
     {
@@ -338,11 +342,11 @@ static __global__ void gelu_backward_kernel(struct array dx, struct array dy, st
 }
 
 int cuda_gelu_backward(struct cuda_array dx, struct cuda_array dy, struct cuda_array x,
-                       int64_t count, enum cuda_activation_function function, cudaStream_t stream)
+                       int64_t count, enum cuda_activation_kind function, cudaStream_t stream)
 {
-    return LAUNCH_INDEPENDENT_THREADS(gelu_backward_kernel,
-                                      blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
-                                      array_of(dx), array_of(dy), array_of(x), count, function);
+    return LAUNCH_INDEPENDENT_THREADS(
+        gelu_backward_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
+        kernel_array_of(dx), kernel_array_of(dy), kernel_array_of(x), count, function);
 }
 
 /* ---- clipping of gradients, and sums of squares ---- */
@@ -373,8 +377,8 @@ int cuda_clip(struct cuda_array y, struct cuda_array x, const float *squares, do
               int64_t count, cudaStream_t stream)
 {
     return LAUNCH_INDEPENDENT_THREADS(clip_kernel, blocks_for(ceil_div(count, EIGHT), THREADS),
-                                      THREADS, stream, array_of(y), array_of(x), squares,
-                                      (float)max_norm, count);
+                                      THREADS, stream, kernel_array_of(y), kernel_array_of(x),
+                                      squares, (float)max_norm, count);
 }
 
 static __global__ void square_kernel(float *part, struct array x, int64_t count)
@@ -403,8 +407,8 @@ int cuda_square_sum(float *sum, const float *before, struct cuda_array x, int64_
                     uint32_t copies, void *scratch, cudaStream_t stream)
 {
     unsigned blocks = blocks_for(ceil_div(count, EIGHT), THREADS);
-    int error =
-        LAUNCH(square_kernel, blocks, THREADS, 0, stream, (float *)scratch, array_of(x), count);
+    int error = LAUNCH(square_kernel, blocks, THREADS, 0, stream, (float *)scratch,
+                       kernel_array_of(x), count);
     return error ? error
                  : cuda_add_terms(sum, before, (const float *)scratch, blocks, copies, stream);
 }
@@ -447,9 +451,10 @@ int cuda_adamw(struct cuda_array param, struct cuda_array master_new, struct cud
                struct cuda_adamw constants, cudaStream_t stream)
 {
     return LAUNCH_INDEPENDENT_THREADS(
-        adamw_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream, array_of(param),
-        array_of(master_new), array_of(m_new), array_of(v_new), array_of(grad), array_of(master),
-        array_of(m), array_of(v), squares, count, constants);
+        adamw_kernel, blocks_for(ceil_div(count, EIGHT), THREADS), THREADS, stream,
+        kernel_array_of(param), kernel_array_of(master_new), kernel_array_of(m_new),
+        kernel_array_of(v_new), kernel_array_of(grad), kernel_array_of(master), kernel_array_of(m),
+        kernel_array_of(v), squares, count, constants);
 }
 
 /* ---- drawn numbers ---- */
@@ -474,7 +479,8 @@ int cuda_draw(struct cuda_array to, const struct draw *draw, cudaStream_t stream
 {
     enum { ROWS_MOST = 4096 };
     const struct draw numbers = *draw; /* the emulated device runs the launch later */
-    struct array array = draw->rows > 1 ? rows_of(to, (int64_t)draw->cols) : array_of(to);
+    struct array array =
+        draw->rows > 1 ? kernel_array_of_rows(to, (int64_t)draw->cols) : kernel_array_of(to);
     unsigned x = (unsigned)blocks_for(ceil_div((int64_t)draw->cols, EIGHT), THREADS);
     unsigned y = draw->rows < ROWS_MOST ? (unsigned)draw->rows : (unsigned)ROWS_MOST;
     return LAUNCH_INDEPENDENT_THREADS(draw_kernel, dim3(x, y), THREADS, stream, array, numbers);
@@ -517,6 +523,6 @@ int cuda_reduce(struct cuda_array to, const void *const *from, int members, bool
         wide = wide && ((uintptr_t)from[i] & 15) == 0;
     }
     return LAUNCH_INDEPENDENT_THREADS(reduce_kernel, blocks_for(ceil_div(count, EIGHT), THREADS),
-                                      THREADS, stream, array_of(to), list, members, maximum, wide,
-                                      count);
+                                      THREADS, stream, kernel_array_of(to), list, members, maximum,
+                                      wide, count);
 }

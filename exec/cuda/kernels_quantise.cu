@@ -21,36 +21,36 @@ static __global__ void largest_kernel(float *part, struct array x, int64_t count
         part[blockIdx.x] = own;
 }
 
-static unsigned blocks_of_largest_kernel(int64_t count)
+static unsigned blocks_of_largest_magnitude_kernel(int64_t count)
 {
     return blocks_for(ceil_div(count, EIGHT), THREADS);
 }
 
-size_t cuda_largest_scratch_bytes(int64_t count)
+size_t cuda_largest_magnitude_scratch_bytes(int64_t count)
 {
-    return blocks_of_largest_kernel(count) * sizeof(float);
+    return blocks_of_largest_magnitude_kernel(count) * sizeof(float);
 }
 
 int cuda_largest_magnitude(float *largest, struct cuda_array x, int64_t count, void *scratch,
                            cudaStream_t stream)
 {
-    const unsigned blocks = blocks_of_largest_kernel(count);
+    const unsigned blocks = blocks_of_largest_magnitude_kernel(count);
     float *part = (float *)scratch;
-    int error = LAUNCH(largest_kernel, blocks, THREADS, 0, stream, part, array_of(x), count);
+    int error = LAUNCH(largest_kernel, blocks, THREADS, 0, stream, part, kernel_array_of(x), count);
     return error ? error
-                 : LAUNCH(largest_kernel, 1, THREADS, 0, stream, largest, f32_array_of(part),
+                 : LAUNCH(largest_kernel, 1, THREADS, 0, stream, largest, kernel_array_of_f32(part),
                           (int64_t)blocks);
 }
 
 /* Rounds a number to nearest, ties to even. A magnitude above the largest number becomes the largest number, and NaN
  * stays NaN (exec/number.c). */
-static __device__ __forceinline__ uint8_t to_eight_bits(struct cuda_eight_bits type, float x)
+static __device__ __forceinline__ uint8_t to_eight_bits(struct cuda_eight_bit_format type, float x)
 {
     const uint32_t bits = __float_as_uint(x);
     const uint32_t sign = bits >> 24 & 0x80;
     if (x != x)
         return (uint8_t)(sign | 0x7f);
-    const float size = fminf(fabsf(x), type.largest);
+    const float size = fminf(fabsf(x), type.largest_finite);
     int exponent = (int)(__float_as_uint(size) >> 23) - 127;
     exponent = exponent < 1 - type.bias ? 1 - type.bias : exponent;
     const int steps = (int)rintf(ldexpf(size, type.mantissa_bits - exponent));
@@ -60,10 +60,10 @@ static __device__ __forceinline__ uint8_t to_eight_bits(struct cuda_eight_bits t
 /* Writes the copy, (rows, cols), and its scale. turned: x is (cols, rows), the transpose of the copy. */
 static __global__ void quantise_kernel(uint8_t *copy, float *scale, struct array x, int64_t rows,
                                        int64_t cols, int turned, const float *largest,
-                                       struct cuda_eight_bits type)
+                                       struct cuda_eight_bit_format type)
 {
     const float least = 1e-12f; /* the same as in exec/cpu/quantise.c */
-    const float factor = type.largest / fmaxf(*largest, least);
+    const float factor = type.largest_finite / fmaxf(*largest, least);
     if (blockIdx.x == 0 && threadIdx.x == 0)
         *scale = 1 / factor;
     FOR_EACH_COLUMN_GROUP(w, rows, column_groups(cols))
@@ -82,13 +82,13 @@ static __global__ void quantise_kernel(uint8_t *copy, float *scale, struct array
 }
 
 int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, int64_t cols,
-                  bool turned, const float *largest, struct cuda_eight_bits type,
+                  bool turned, const float *largest, struct cuda_eight_bit_format type,
                   cudaStream_t stream)
 {
     const int64_t r = turned ? cols : rows, c = turned ? rows : cols;
-    return LAUNCH_INDEPENDENT_THREADS(quantise_kernel, blocks_for(r * ceil_div(c, EIGHT), THREADS),
-                                      THREADS, stream, (uint8_t *)copy, scale, rows_of(x, cols), r,
-                                      c, turned ? 1 : 0, largest, type);
+    return LAUNCH_INDEPENDENT_THREADS(
+        quantise_kernel, blocks_for(r * ceil_div(c, EIGHT), THREADS), THREADS, stream,
+        (uint8_t *)copy, scale, kernel_array_of_rows(x, cols), r, c, turned ? 1 : 0, largest, type);
 }
 
 /* Writes the copy, (rows, cols), and a scale for each block of block_rows x CUDA_SCALE_BLOCK numbers, in the order of
@@ -97,7 +97,7 @@ int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, i
 static __global__ void quantise_blocks_kernel(uint8_t *copy, float *scale, struct array x,
                                               int64_t rows, int64_t cols, int turned,
                                               int block_rows, uint32_t blocks,
-                                              struct cuda_eight_bits type)
+                                              struct cuda_eight_bit_format type)
 {
     const float least = 1e-12f; /* the same as in exec/cpu/quantise.c */
     const uint32_t along = (uint32_t)((cols + CUDA_SCALE_BLOCK - 1) / CUDA_SCALE_BLOCK);
@@ -111,7 +111,7 @@ static __global__ void quantise_blocks_kernel(uint8_t *copy, float *scale, struc
             if (r < rows && c < cols)
                 own = fmaxf(own, fabsf(load1(x, turned ? c * rows + r : r * cols + c)));
         }
-        const float factor = type.largest / fmaxf(block_max(own), least);
+        const float factor = type.largest_finite / fmaxf(block_max(own), least);
         if (threadIdx.x == 0)
             scale[b] = 1 / factor;
         for (int i = (int)threadIdx.x; i < count; i += (int)blockDim.x) {
@@ -124,14 +124,14 @@ static __global__ void quantise_blocks_kernel(uint8_t *copy, float *scale, struc
 }
 
 int cuda_quantise_blocks(void *copy, float *scales, struct cuda_array x, int64_t rows, int64_t cols,
-                         bool turned, int block_rows, struct cuda_eight_bits type,
+                         bool turned, int block_rows, struct cuda_eight_bit_format type,
                          cudaStream_t stream)
 {
     const int64_t r = turned ? cols : rows, c = turned ? rows : cols;
     const int64_t blocks = ceil_div(r, block_rows) * ceil_div(c, CUDA_SCALE_BLOCK);
     return LAUNCH(quantise_blocks_kernel, blocks_for(blocks, 1),
                   (unsigned)(block_rows == 1 ? (int)WARP : (int)THREADS), 0, stream,
-                  (uint8_t *)copy, scales, array_of(x), r, c, turned ? 1 : 0, block_rows,
+                  (uint8_t *)copy, scales, kernel_array_of(x), r, c, turned ? 1 : 0, block_rows,
                   (uint32_t)blocks, type);
 }
 

@@ -72,14 +72,15 @@ static __global__ void rope_kernel(struct array y, struct array x, const int32_t
 int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
               struct cuda_rope_shape turn, cudaStream_t stream)
 {
-    struct array to = rows_of(y, turn.stride), from = rows_of(x, turn.stride);
+    struct array to = kernel_array_of_rows(y, turn.stride),
+                 from = kernel_array_of_rows(x, turn.stride);
     const bool wide = turn.rotated / 2 % EIGHT == 0 && turn.dim % EIGHT == 0;
     to.is_aligned16 = to.is_aligned16 && wide;
     from.is_aligned16 = from.is_aligned16 && wide;
     return LAUNCH(rope_kernel, blocks_for(turn.rows, 1),
                   threads_for_row(turn.heads * turn.dim / 2, THREADS), 0, stream, to, from,
                   position, turn.rows, (int)turn.heads, (int)turn.dim, (int)turn.rotated,
-                  turn.stride, log2(turn.theta), (float)turn.direction);
+                  turn.stride, log2(turn.theta), (float)turn.rotation_sign);
 }
 
 /* ---- RoPE together with a pack ---- */
@@ -98,16 +99,16 @@ struct rotated_pack {
 };
 
 /* The place of a group of columns: an array, and the index of the group's first element in it. */
-struct column_group_place {
+struct column_group_address {
     struct array in;
     int64_t at;
 };
 
-static __device__ __forceinline__ struct column_group_place in_block(const struct rotated_pack &p,
-                                                                     int64_t row, uint32_t c)
+static __device__ __forceinline__ struct column_group_address in_block(const struct rotated_pack &p,
+                                                                       int64_t row, uint32_t c)
 {
     const uint32_t first = p.parts * p.w[0], second = first + p.parts * p.w[1];
-    struct column_group_place place = {p.blocks, 0};
+    struct column_group_address place = {p.blocks, 0};
     uint32_t w = p.w[0];
     place.in.data = p.block[0];
     if (c >= second) {
@@ -124,18 +125,18 @@ static __device__ __forceinline__ struct column_group_place in_block(const struc
     return place;
 }
 
-static __device__ __forceinline__ struct column_group_place in_whole(const struct rotated_pack &p,
-                                                                     int64_t row, uint32_t c)
+static __device__ __forceinline__ struct column_group_address in_whole(const struct rotated_pack &p,
+                                                                       int64_t row, uint32_t c)
 {
-    struct column_group_place place = {p.whole, row * p.cols + c};
+    struct column_group_address place = {p.whole, row * p.cols + c};
     return place;
 }
 
 template <bool PACK>
 static __device__ __forceinline__ void move8(const struct rotated_pack &p, int64_t row, uint32_t c)
 {
-    const struct column_group_place whole = in_whole(p, row, c), block = in_block(p, row, c);
-    const struct column_group_place &from = PACK ? whole : block, &to = PACK ? block : whole;
+    const struct column_group_address whole = in_whole(p, row, c), block = in_block(p, row, c);
+    const struct column_group_address &from = PACK ? whole : block, &to = PACK ? block : whole;
     store8(to.in, to.at, EIGHT, load8(from.in, from.at, EIGHT));
 }
 
@@ -153,10 +154,10 @@ template <bool PACK> static __global__ void rotated_pack_kernel(struct rotated_p
         for (int k = threadIdx.x; k < p.heads * per_head; k += blockDim.x) {
             const int j = k % per_head * EIGHT;
             const uint32_t at = (uint32_t)(k / per_head * p.dim + kept + j);
-            const struct column_group_place whole = in_whole(p, row, at),
-                                            block = in_block(p, row, at);
-            const struct column_group_place &from = PACK ? whole : block,
-                                            &to = PACK ? block : whole;
+            const struct column_group_address whole = in_whole(p, row, at),
+                                              block = in_block(p, row, at);
+            const struct column_group_address &from = PACK ? whole : block,
+                                              &to = PACK ? block : whole;
             struct stored8 sa = fetch8(from.in, from.at, EIGHT),
                            sb = fetch8(from.in, from.at + half, EIGHT);
             struct eight_floats a = unpack8(sa, from.in.dtype), b = unpack8(sb, from.in.dtype), c,
@@ -182,7 +183,7 @@ static int launch_rotated_pack(const struct cuda_rotated_pack *r, cudaStream_t s
 {
     const struct cuda_array whole = {r->pack.whole, r->dtype};
     struct rotated_pack p = {};
-    p.whole = p.blocks = array_of(whole);
+    p.whole = p.blocks = kernel_array_of(whole);
     p.rows = r->pack.rows;
     p.parts = (uint32_t)r->pack.parts;
     for (int i = 0; i < 3; i++) {
@@ -192,14 +193,15 @@ static int launch_rotated_pack(const struct cuda_rotated_pack *r, cudaStream_t s
         p.blocks.is_aligned16 =
             (i == 0 || p.blocks.is_aligned16) && ((uintptr_t)p.block[i] & 15) == 0;
     }
-    p.heads = (int)r->turn.heads;
-    p.dim = (int)r->turn.dim;
-    p.rotated = (int)r->turn.rotated;
+    p.heads = (int)r->rope_shape.heads;
+    p.dim = (int)r->rope_shape.dim;
+    p.rotated = (int)r->rope_shape.rotated;
     p.position = r->position;
-    p.log2_theta = log2(r->turn.theta);
-    p.direction = (float)r->turn.direction;
+    p.log2_theta = log2(r->rope_shape.theta);
+    p.direction = (float)r->rope_shape.rotation_sign;
     return LAUNCH(rotated_pack_kernel<PACK>, blocks_for(p.rows, 1),
-                  threads_for_row(r->turn.heads * r->turn.dim / 2, THREADS), 0, stream, p);
+                  threads_for_row(r->rope_shape.heads * r->rope_shape.dim / 2, THREADS), 0, stream,
+                  p);
 }
 
 int cuda_rotated_pack(const struct cuda_rotated_pack *r, bool packs, cudaStream_t stream)

@@ -17,13 +17,13 @@ void cuda_list_ops(struct cuda_rank *rank)
     struct assignment_stream list[IR_STREAMS_MAX] = {0};
     assignment_list_ops_by_stream(&rank->run->assignment, rank->rank, list, &rank->list_position);
     for (uint32_t s = 0; s < rank->run->ir->stream_count; s++)
-        rank->streams[s].op_list = list[s];
+        rank->streams[s].ops_of_stream = list[s];
 }
 
 /* Returns, for each op, whether an event marks its end. If events time ops, they mark all. Else they mark these: ops
  * for which another op or the host waits, the last op of a stream and the last before a SYNC op, communication, and
  * every MARK_EVERY-th op. */
-static bool *find_ops_to_mark(const struct cuda_rank *rank)
+static bool *find_ops_that_need_end_event(const struct cuda_rank *rank)
 {
     const struct exec_run *run = rank->run;
     const struct ir *ir = run->ir;
@@ -46,7 +46,7 @@ static bool *find_ops_to_mark(const struct cuda_rank *rank)
         last[s] = k;
         if (cuda_takes_op_times_from_events(run) || cuda_is_communication(ir, op) ||
             ir_blocks_host(ir, op) || rank->list_position[k] % MARK_EVERY == 0 ||
-            rank->list_position[k] + 1 == rank->streams[s].op_list.op_count)
+            rank->list_position[k] + 1 == rank->streams[s].ops_of_stream.op_count)
             mark[k] = true;
     }
     free(last);
@@ -67,7 +67,7 @@ static enum status open_events(struct cuda_rank *rank, struct diag *diag)
     uint32_t first = assignment_first_op(&run->assignment, rank->rank),
              count = assignment_op_count(&run->assignment, rank->rank);
     bool trace = cuda_takes_op_times_from_events(run), shared = cuda_of_run(run)->shares_one_gpu;
-    bool *mark = find_ops_to_mark(rank);
+    bool *mark = find_ops_that_need_end_event(rank);
     rank->op_events = heap_zalloc((size_t)count + 1, sizeof *rank->op_events);
     enum status status = new_event(&rank->step_begin_event, true, diag);
     for (uint32_t k = 0; k < count && status == STATUS_OK; k++) {
@@ -88,8 +88,8 @@ static enum status open_events(struct cuda_rank *rank, struct diag *diag)
 
 static void open_host_stream(struct cuda_rank *rank, struct cuda_stream *stream)
 {
-    size_t floats =
-        cpu_most_scratch_floats(rank->run->ir, stream->op_list.ops, stream->op_list.op_count);
+    size_t floats = cpu_most_scratch_floats(rank->run->ir, stream->ops_of_stream.ops,
+                                            stream->ops_of_stream.op_count);
     stream->host_scratch = heap_zalloc(floats + 1, sizeof *stream->host_scratch);
     if (rank->host_work == NULL)
         rank->host_work =
@@ -99,8 +99,8 @@ static void open_host_stream(struct cuda_rank *rank, struct cuda_stream *stream)
 
 static bool stream_has_attention(const struct cuda_rank *rank, const struct cuda_stream *stream)
 {
-    for (uint32_t i = 0; i < stream->op_list.op_count; i++)
-        if (cuda_of_run(rank->run)->prepared_ops[stream->op_list.ops[i]].attention != NULL)
+    for (uint32_t i = 0; i < stream->ops_of_stream.op_count; i++)
+        if (cuda_of_run(rank->run)->prepared_ops[stream->ops_of_stream.ops[i]].attention != NULL)
             return true;
     return false;
 }
@@ -130,10 +130,10 @@ enum status cuda_open_streams(struct cuda_rank *rank, struct diag *diag)
     enum status status = STATUS_OK;
     size_t ops = (size_t)assignment_op_count(&rank->run->assignment, rank->rank) + 1;
     rank->host_has_reached_barrier = heap_zalloc(ops, sizeof *rank->host_has_reached_barrier);
-    rank->has_launched = heap_zalloc(ops, sizeof *rank->has_launched);
+    rank->has_launched_by_op = heap_zalloc(ops, sizeof *rank->has_launched_by_op);
     for (uint32_t s = 0; s < ir->stream_count && status == STATUS_OK; s++) {
         struct cuda_stream *stream = &rank->streams[s];
-        if (stream->op_list.op_count == 0)
+        if (stream->ops_of_stream.op_count == 0)
             continue;
         status = new_stream(rank, stream, diag);
         if (status != STATUS_OK)
@@ -167,12 +167,12 @@ void cuda_close_streams(struct cuda_rank *rank)
         attentions_close_stream(cuda_of_run(run)->attentions, rank->streams[s].cudnn_handle);
         if (rank->streams[s].handle != NULL)
             cudaStreamDestroy(rank->streams[s].handle);
-        free(rank->streams[s].op_list.ops);
+        free(rank->streams[s].ops_of_stream.ops);
         free(rank->streams[s].host_scratch);
     }
     free(rank->host_work);
     free((void *)rank->host_has_reached_barrier);
-    free(rank->has_launched);
+    free(rank->has_launched_by_op);
     free(rank->op_events);
     free(rank->list_position);
 }
@@ -220,13 +220,13 @@ static bool enqueue_op(struct cuda_stream *stream, uint32_t op)
     bool owns = !host && !cuda_of_run(run)->prepared_ops[op].is_computed_by_previous_op &&
                 !(communication && cuda_op_moves_no_bytes(&run->assignment, &call));
     if (owns)
-        cuda_begin_launches_of(rank, op);
+        cuda_begin_cupti_range_of_op(rank, op);
     stream->waits_for_peers = remote; /* NCCL's calls may hold the host until its peers arrive */
     bool done =
         remote ? nccl_launch(stream, &call) : cuda_kernels[run->ir->op.kind[op]](stream, &call);
     stream->waits_for_peers = false;
     if (owns)
-        cuda_end_launches();
+        cuda_end_cupti_range();
     return done;
 }
 
@@ -239,14 +239,14 @@ static bool launch_next_op_of_stream(struct cuda_stream *stream)
     struct cuda *cuda = cuda_of_run(run);
     if (stream->waits_for_peers || stream->launched_ops == stream->issued_ops || run_must_stop(run))
         return false;
-    uint32_t op = stream->op_list.ops[stream->launched_ops];
+    uint32_t op = stream->ops_of_stream.ops[stream->launched_ops];
     if (!dependencies_are_launched(rank, op) || !wait_for_dependencies(stream, op))
         return false;
     bool works = assignment_op_works_on_rank(&run->assignment, rank->rank, op);
     if (works && cuda->shares_one_gpu && cuda_is_communication(run->ir, op)) {
         stream->waits_for_peers = true;
         bool all = loopback_arrive(stream, op);
-        cuda->must_poll_again = cuda->must_poll_again || all;
+        cuda->must_recheck_queues_of_other_ranks = cuda->must_recheck_queues_of_other_ranks || all;
         return all;
     }
     if (!cuda_record_event(stream, op, cuda_events_of(rank, op)->begin))
@@ -274,8 +274,9 @@ void cuda_launch_ready_ops(struct cuda_rank *rank)
     struct cuda *cuda = cuda_of_run(rank->run);
     pthread_mutex_lock(rank->lock);
     launch_rank(rank);
-    while (cuda->shares_one_gpu && cuda->must_poll_again && !run_must_stop(rank->run)) {
-        cuda->must_poll_again = false;
+    while (cuda->shares_one_gpu && cuda->must_recheck_queues_of_other_ranks &&
+           !run_must_stop(rank->run)) {
+        cuda->must_recheck_queues_of_other_ranks = false;
         for (uint32_t r = 0; r < cuda->rank_count; r++)
             launch_rank(&cuda->rank_states[r]);
     }

@@ -96,7 +96,7 @@ void *library_function(void *library, const char *library_name, const char *func
 /* The names of the functions to load from a library, and the table that receives their addresses. */
 struct function_table {
     const char *const *library_names;
-    size_t library_count;
+    size_t library_name_count;
     const char *folder;
     const char *const *function_names;
     size_t function_count;
@@ -105,7 +105,7 @@ struct function_table {
 
 static bool load_library_functions(const struct function_table *t, struct diag *diag)
 {
-    void *library = library_open(t->library_names, t->library_count, t->folder, diag);
+    void *library = library_open(t->library_names, t->library_name_count, t->folder, diag);
     if (library == NULL)
         return false;
     for (size_t i = 0; i < t->function_count; i++) {

@@ -10,7 +10,7 @@
 
 /* The operations that were launched so far. Each has a key: a hash of everything on which the choice of its kernels
  * depends, such as its shape and the types and alignments of all operands. */
-struct launched_operations {
+struct launched_op_keys {
     struct id_map map;
     uint64_t *keys;
     uint32_t count, capacity;
@@ -18,7 +18,7 @@ struct launched_operations {
 
 static uint64_t kernel_choice_key(const struct exec_run *run, const struct call *call)
 {
-    const struct cuda_prepared *prepared = &cuda_of_run(run)->prepared_ops[call->op];
+    const struct cuda_prepared_op *prepared = &cuda_of_run(run)->prepared_ops[call->op];
     uint64_t key = hash_word(call->reads_softmax, run->ir->op.shape[call->op]);
     key = hash_word(key, (uint64_t)prepared->epilogue << 3 |
                              (uint64_t)prepared->rotates_and_packs << 2 |
@@ -35,9 +35,9 @@ static uint64_t kernel_choice_key(const struct exec_run *run, const struct call 
 }
 
 /* Adds a key to the map. Returns false if it was there already. */
-static bool insert_if_new(struct launched_operations *loaded, uint64_t key)
+static bool insert_if_new(struct launched_op_keys *loaded, uint64_t key)
 {
-    for (struct id_probe p = id_map_probe(&loaded->map, key);
+    for (struct id_probe p = id_map_begin_probe(&loaded->map, key);
          id_map_next_row_with_hash(&loaded->map, &p);)
         if (loaded->keys[p.row] == key)
             return false;
@@ -52,7 +52,7 @@ static bool insert_if_new(struct launched_operations *loaded, uint64_t key)
 
 /* Zeroes operands that hold indices (tokens, labels, positions), since earlier launches may have left invalid indices
  * in their memory. */
-static bool clear_indices(struct cuda_stream *stream, const struct call *call)
+static bool zero_index_operands(struct cuda_stream *stream, const struct call *call)
 {
     cudaError_t error = cudaSuccess;
     for (uint32_t k = 0; k < call->read_count && error == cudaSuccess; k++)
@@ -70,7 +70,7 @@ static bool launch_reduction(struct cuda_stream *stream, const struct call *call
 {
     const void *from[CUDA_REDUCE_MEMBERS_MAX];
     struct exec_run *run = stream->rank->run;
-    uint32_t size = run->assignment.group_size[work_comm_group(call->work)];
+    uint32_t size = run->assignment.member_count_by_group[work_comm_group(call->work)];
     bool sums = call->work->kind == WORK_ALL_REDUCE || call->work->kind == WORK_REDUCE_SCATTER ||
                 call->work->kind == WORK_REDUCE;
     if (!sums || call->read_count == 0 || call->write_count == 0 || run->world != NULL)
@@ -94,7 +94,7 @@ static bool wait_until_ended(struct cuda_stream *stream, const struct call *call
                                "cudaDeviceSynchronize (after its first launch)", error);
 }
 
-static bool launch_op_once(struct launched_operations *loaded, struct cuda_rank *rank, uint32_t op)
+static bool launch_op_once(struct launched_op_keys *loaded, struct cuda_rank *rank, uint32_t op)
 {
     struct exec_run *run = rank->run;
     struct cuda_stream *stream = &rank->streams[run->ir->op.stream[op]];
@@ -105,7 +105,8 @@ static bool launch_op_once(struct launched_operations *loaded, struct cuda_rank 
             return true;
         run_fill_call(run, rank->rank, op, &call);
         return !insert_if_new(loaded, kernel_choice_key(run, &call)) ||
-               (clear_indices(stream, &call) && cuda_kernels[run->ir->op.kind[op]](stream, &call) &&
+               (zero_index_operands(stream, &call) &&
+                cuda_kernels[run->ir->op.kind[op]](stream, &call) &&
                 wait_until_ended(stream, &call));
     case STREAM_COMM:
         run_fill_call(run, rank->rank, op, &call);
@@ -136,7 +137,7 @@ static enum status clear_device_memory(struct cuda *cuda, struct diag *diag)
 enum status cuda_load_kernels(struct cuda *cuda, struct diag *diag)
 {
     struct exec_run *run = cuda->run;
-    struct launched_operations loaded = {.count = 0};
+    struct launched_op_keys loaded = {.count = 0};
     enum status status = clear_device_memory(cuda, diag);
     bool succeeded = status == STATUS_OK;
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count && succeeded; r++)

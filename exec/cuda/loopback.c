@@ -30,7 +30,8 @@ struct rendezvous {
  * number. */
 struct loopback_rendezvous_list {
     struct arena arena;
-    uint32_t *first_rendezvous; /* (groups) the index in rendezvous[] of the group's first one */
+    /* (groups) the index in rendezvous[] of the group's first one */
+    uint32_t *first_rendezvous_by_group;
     struct rendezvous *rendezvous;
     uint32_t rendezvous_count;
     /* (assignment.message_count) the rendezvous of messages, each of its sender and its receiver */
@@ -55,25 +56,27 @@ enum status loopback_open(struct cuda *cuda, struct diag *diag)
     const struct assignment *assignment = &cuda->run->assignment;
     struct loopback_rendezvous_list *l = heap_zalloc(1, sizeof *l);
     cuda->loopback = l;
-    l->first_rendezvous = arena_array(&l->arena, ir->group_count, sizeof *l->first_rendezvous);
+    l->first_rendezvous_by_group =
+        arena_array(&l->arena, ir->group_count, sizeof *l->first_rendezvous_by_group);
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        l->first_rendezvous[g] = l->rendezvous_count;
-        l->rendezvous_count +=
-            assignment->instance_count[g] * assignment->most_collectives_by_group[g];
-        if (assignment->most_collectives_by_group[g] > 0 &&
-            assignment->group_size[g] > CUDA_REDUCE_MEMBERS_MAX)
+        l->first_rendezvous_by_group[g] = l->rendezvous_count;
+        l->rendezvous_count += assignment->instance_count_by_group[g] *
+                               assignment->max_collectives_of_role_by_group[g];
+        if (assignment->max_collectives_of_role_by_group[g] > 0 &&
+            assignment->member_count_by_group[g] > CUDA_REDUCE_MEMBERS_MAX)
             return diag_error(diag, (struct loc){cuda->run->schedule_name, 0, 0}, STATUS_BAD_INPUT,
                               "group %s has %" PRIu32 " members; at most %d ranks of a group can "
                               "share one GPU",
-                              ir->group[g].name, assignment->group_size[g],
+                              ir->group[g].name, assignment->member_count_by_group[g],
                               CUDA_REDUCE_MEMBERS_MAX);
     }
     l->rendezvous = arena_array(&l->arena, l->rendezvous_count, sizeof *l->rendezvous);
     for (uint32_t g = 0; g < ir->group_count; g++) {
-        uint32_t count = assignment->instance_count[g] * assignment->most_collectives_by_group[g];
-        struct rendezvous *made = rendezvous_new(l, count, assignment->group_size[g]);
+        uint32_t count = assignment->instance_count_by_group[g] *
+                         assignment->max_collectives_of_role_by_group[g];
+        struct rendezvous *made = rendezvous_new(l, count, assignment->member_count_by_group[g]);
         if (count > 0)
-            memcpy(&l->rendezvous[l->first_rendezvous[g]], made, count * sizeof *made);
+            memcpy(&l->rendezvous[l->first_rendezvous_by_group[g]], made, count * sizeof *made);
     }
     l->message_rendezvous = rendezvous_new(l, assignment->message_count, 2);
     l->send_addresses =
@@ -144,10 +147,10 @@ static bool copy_elements(const struct loopback_member *part, void *to, const vo
         part->call.write_count > 0 ? &part->call.write[0] : &part->call.read[0];
     if (to == from || count == 0)
         return true;
-    cuda_begin_launches_of(part->stream->rank, part->op);
+    cuda_begin_cupti_range_of_op(part->stream->rank, part->op);
     cudaError_t error = cudaMemcpyAsync(to, from, count * dtype_bytes((enum dtype)any->dtype),
                                         cudaMemcpyDeviceToDevice, part->stream->handle);
-    cuda_end_launches();
+    cuda_end_cupti_range();
     return error == cudaSuccess ||
            cuda_record_failure(part->stream->rank, part->op, "cudaMemcpyAsync", error);
 }
@@ -175,11 +178,11 @@ static bool reduce_parts(struct loopback_rendezvous_list *l, const struct rendez
         l->send_addresses[k] =
             element_address(m->parts[k].call.read[0], slice_begin(m, part, k, begin, count));
     struct cuda_array array = {to, part->call.write[0].dtype};
-    cuda_begin_launches_of(part->stream->rank, part->op);
+    cuda_begin_cupti_range_of_op(part->stream->rank, part->op);
     cudaError_t error =
         (cudaError_t)cuda_reduce(array, l->send_addresses, (int)m->member_count,
                                  reduction == REDUCE_MAX, (int64_t)count, part->stream->handle);
-    cuda_end_launches();
+    cuda_end_cupti_range();
     return error == cudaSuccess ||
            cuda_record_failure(part->stream->rank, part->op, "launching a reduction", error);
 }
@@ -193,18 +196,18 @@ static bool fetch_needed_rows(const struct rendezvous *m, uint32_t own)
     const struct work *work = part->call.work;
     const bool back = work->exchange.back != 0;
     const int64_t width = work->exchange.width;
-    const int64_t *into = back ? part->call.needed_rows->sent.first_row_of_peer
-                               : part->call.needed_rows->received.first_row_of_peer;
-    cuda_begin_launches_of(part->stream->rank, part->op);
+    const int64_t *into = back ? part->call.needed_rows->sent.first_row_by_peer
+                               : part->call.needed_rows->received.first_row_by_peer;
+    cuda_begin_cupti_range_of_op(part->stream->rank, part->op);
     cudaError_t error = cudaMemsetAsync(
         to->data, 0, to->element_count * dtype_bytes((enum dtype)to->dtype), part->stream->handle);
-    cuda_end_launches();
+    cuda_end_cupti_range();
     if (error != cudaSuccess)
         return cuda_record_failure(part->stream->rank, part->op, "cudaMemsetAsync", error);
     for (uint32_t k = 0; k < m->member_count; k++) {
         const struct call *other = &m->parts[k].call;
-        const int64_t *from = back ? other->needed_rows->received.first_row_of_peer
-                                   : other->needed_rows->sent.first_row_of_peer;
+        const int64_t *from = back ? other->needed_rows->received.first_row_by_peer
+                                   : other->needed_rows->sent.first_row_by_peer;
         for (int64_t p = 0; p < work->exchange.parts; p++)
             if (!copy_elements(
                     part,
@@ -226,13 +229,13 @@ static bool fetch_routed_rows(const struct rendezvous *m, uint32_t own)
     const uint64_t cols = (uint64_t)work->all_to_all.cols;
     const bool ahead = work->all_to_all.ahead > 0;
     const uint64_t mine =
-        (uint64_t)assignment_copies_for_member(part->call.routed_rows, own) * cols;
+        (uint64_t)assignment_rows_per_rank_of_member(part->call.routed_rows, own) * cols;
     uint64_t before = 0, first = 0;
     for (uint32_t k = 0; k < own; k++)
-        first += (uint64_t)assignment_copies_for_member(part->call.routed_rows, k) * cols;
+        first += (uint64_t)assignment_rows_per_rank_of_member(part->call.routed_rows, k) * cols;
     for (uint32_t k = 0; k < m->member_count; k++) {
         const uint64_t theirs =
-            (uint64_t)assignment_copies_for_member(part->call.routed_rows, k) * cols;
+            (uint64_t)assignment_rows_per_rank_of_member(part->call.routed_rows, k) * cols;
         if (!copy_elements(part, element_address(part->call.write[0], ahead ? k * mine : before),
                            element_address(m->parts[k].call.read[0], ahead ? first : own * theirs),
                            ahead ? mine : theirs))
@@ -396,13 +399,13 @@ bool loopback_arrive(struct cuda_stream *stream, uint32_t op)
     enum work_kind kind = (enum work_kind)run->ir->op.kind[op];
     struct rendezvous *m;
     if (kind == WORK_SEND || kind == WORK_RECV) {
-        m = &l->message_rendezvous[assignment_message_number(assignment, rank, op)];
+        m = &l->message_rendezvous[assignment_message_index(assignment, rank, op)];
         index = kind == WORK_RECV;
     } else {
         uint32_t group = (uint32_t)work_comm_group(ir_work(run->ir, op));
-        m = &l->rendezvous[l->first_rendezvous[group] +
+        m = &l->rendezvous[l->first_rendezvous_by_group[group] +
                            assignment_group_instance(assignment, rank, group) *
-                               assignment->most_collectives_by_group[group] +
+                               assignment->max_collectives_of_role_by_group[group] +
                            assignment->collective_number_by_op[op]];
         index = assignment_group_index(assignment, rank, group);
     }

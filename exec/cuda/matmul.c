@@ -73,7 +73,7 @@ void products_free(struct products *products)
     free(products);
 }
 
-uint8_t product_alignment_log2(const void *address)
+uint8_t product_address_alignment_log2(const void *address)
 {
     uint8_t bits = 0;
     while (bits < 8 && ((uintptr_t)address >> bits & 1) == 0)
@@ -174,7 +174,7 @@ static cublasStatus_t make_desc(const struct cublaslt *lt, struct product *p)
 static bool may_split_product_along_k(const struct cublaslt *lt, const struct product_shape *shape)
 {
     return shape->k % VERSION_SPLIT == 0 ||
-           version_find_rule(NVIDIA_CUBLASLT, VERSION_WHOLE_SPLITS,
+           version_find_rule(NVIDIA_CUBLASLT, VERSION_SPLIT_K_NEEDS_WHOLE_PARTS,
                              (int)lt->cublasLtGetVersion()) == NULL;
 }
 

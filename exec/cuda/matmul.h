@@ -73,7 +73,7 @@ int product_run(const struct products *products, const struct product *product, 
                 void *beside, void *workspace, cudaStream_t stream);
 
 /* Returns log2 of the largest power of two, at most 256, that divides an address. */
-uint8_t product_alignment_log2(const void *address);
+uint8_t product_address_alignment_log2(const void *address);
 const char *product_error_text(const struct products *products, int status);
 
 #endif

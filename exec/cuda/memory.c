@@ -69,7 +69,7 @@ static size_t visible_keys_begin_of_shape(const struct exec_run *run, uint32_t s
     return count;
 }
 
-const int32_t *cuda_visible_keys(const struct cuda_rank *rank, uint32_t op)
+const int32_t *cuda_visible_keys_of_op(const struct cuda_rank *rank, uint32_t op)
 {
     uint32_t shape = rank->run->ir->op.shape[op];
     return rank->run->assignment.attention_pieces_row_by_shape[shape] == IR_NONE
@@ -91,8 +91,8 @@ static enum status upload_visible_keys(struct cuda_rank *rank, size_t count, str
                                               assignment->ranks +
                                           rank->rank];
         const struct call call = {.work = &run->ir->shape[s],
-                                  .attention_pieces_seen = pieces->pieces,
-                                  .seen_piece_count = pieces->piece_count};
+                                  .visible_attention_pieces = pieces->pieces,
+                                  .visible_attention_piece_count = pieces->piece_count};
         for (int64_t i = 0; i < call.work->attention.q; i++, next += 2) {
             struct visible_keys keys = cpu_visible_keys(&call, i);
             next[0] = (int32_t)keys.begin;
@@ -109,11 +109,11 @@ static enum status upload_visible_keys(struct cuda_rank *rank, size_t count, str
 
 /* ---- rows that context ranks exchange ---- */
 
-static struct moved_rows moved_rows_of(const struct exec_run *run, uint32_t rank, uint32_t shape,
-                                       enum moved_rows_list_kind which)
+static struct moved_rows moved_rows_of_shape(const struct exec_run *run, uint32_t rank,
+                                             uint32_t shape, enum moved_rows_list_kind which)
 {
     const struct assignment *assignment = &run->assignment;
-    return moved_rows_list(
+    return moved_rows_get_list(
         &assignment->needed_rows[(size_t)assignment->needed_rows_index_by_shape[shape] *
                                      assignment->ranks +
                                  rank],
@@ -121,54 +121,56 @@ static struct moved_rows moved_rows_of(const struct exec_run *run, uint32_t rank
 }
 
 /* Returns how many pairs of an outer and an inner row (exec/moved_rows.h) all lists of a rank have, over all shapes. */
-static size_t row_pair_count(const struct exec_run *run, uint32_t rank)
+static size_t moved_row_pair_count(const struct exec_run *run, uint32_t rank)
 {
     size_t count = 0;
     for (uint32_t s = 0; s < run->ir->shape_count; s++)
         for (int k = 0;
              k < MOVED_LIST_COUNT && run->assignment.needed_rows_index_by_shape[s] != IR_NONE; k++)
-            count += (size_t)moved_rows_of(run, rank, s, (enum moved_rows_list_kind)k).count;
+            count += (size_t)moved_rows_of_shape(run, rank, s, (enum moved_rows_list_kind)k).count;
     return count;
 }
 
-const struct cuda_row_pairs *cuda_row_pairs_of_op(const struct cuda_rank *rank, uint32_t op)
+const struct cuda_moved_row_pairs *cuda_moved_row_pairs_of_op(const struct cuda_rank *rank,
+                                                              uint32_t op)
 {
     const uint32_t row =
         rank->run->assignment.needed_rows_index_by_shape[rank->run->ir->op.shape[op]];
-    return row == IR_NONE ? NULL : &rank->row_pairs[(size_t)row * MOVED_LIST_COUNT];
+    return row == IR_NONE ? NULL : &rank->moved_row_pair_lists[(size_t)row * MOVED_LIST_COUNT];
 }
 
 static int compare_by_inner_row(const void *a, const void *b)
 {
-    const struct cuda_row_pair *x = a, *y = b;
+    const struct cuda_moved_row_pair *x = a, *y = b;
     const int order = (x->inner > y->inner) - (x->inner < y->inner);
     return order != 0 ? order : (x->outer > y->outer) - (x->outer < y->outer);
 }
 
 /* Copies the pairs of all lists of rows that the rank moves, for each shape of work that moves rows, to the device
- * memory at `at`. Sets rank->row_pairs to these lists. count: the number of all pairs. */
-static enum status upload_row_pairs(struct cuda_rank *rank, struct cuda_row_pair *at, size_t count,
-                                    struct diag *diag)
+ * memory at `at`. Sets rank->moved_row_pair_lists to these lists. count: the number of all pairs. */
+static enum status upload_moved_row_pairs(struct cuda_rank *rank, struct cuda_moved_row_pair *at,
+                                          size_t count, struct diag *diag)
 {
     const struct exec_run *run = rank->run;
-    struct cuda_row_pair *pair = heap_alloc(count + 1, sizeof *pair), *next = pair;
-    rank->row_pairs =
+    struct cuda_moved_row_pair *pair = heap_alloc(count + 1, sizeof *pair), *next = pair;
+    rank->moved_row_pair_lists =
         heap_zalloc((size_t)run->assignment.needed_rows_shape_count * MOVED_LIST_COUNT + 1,
-                    sizeof *rank->row_pairs);
+                    sizeof *rank->moved_row_pair_lists);
     for (uint32_t s = 0; s < run->ir->shape_count; s++)
         for (int k = 0;
              k < MOVED_LIST_COUNT && run->assignment.needed_rows_index_by_shape[s] != IR_NONE;
              k++) {
             const struct moved_rows moved =
-                moved_rows_of(run, rank->rank, s, (enum moved_rows_list_kind)k);
+                moved_rows_of_shape(run, rank->rank, s, (enum moved_rows_list_kind)k);
             for (int64_t i = 0; i < moved.count; i++)
-                next[i] =
-                    (struct cuda_row_pair){moved_outer_row(&moved, i), moved_inner_row(&moved, i)};
+                next[i] = (struct cuda_moved_row_pair){moved_outer_row(&moved, i),
+                                                       moved_inner_row(&moved, i)};
             if (moved.count > 0)
                 qsort(next, (size_t)moved.count, sizeof *next, compare_by_inner_row);
-            rank->row_pairs[(size_t)run->assignment.needed_rows_index_by_shape[s] *
-                                MOVED_LIST_COUNT +
-                            (size_t)k] = (struct cuda_row_pairs){at + (next - pair), moved.count};
+            rank->moved_row_pair_lists[(size_t)run->assignment.needed_rows_index_by_shape[s] *
+                                           MOVED_LIST_COUNT +
+                                       (size_t)k] =
+                (struct cuda_moved_row_pairs){at + (next - pair), moved.count};
             next += moved.count;
         }
     cudaError_t error = count == 0
@@ -191,7 +193,7 @@ static size_t expert_begin_count(const struct exec_run *run)
     return tables * ((size_t)run->ir->routing.expert_count + 1);
 }
 
-const int64_t *cuda_expert_begins(const struct cuda_rank *rank, uint32_t op)
+const int64_t *cuda_expert_begins_of_op(const struct cuda_rank *rank, uint32_t op)
 {
     const uint32_t row =
         rank->run->assignment.routed_rows_index_by_shape[rank->run->ir->op.shape[op]];
@@ -213,7 +215,7 @@ static enum status upload_expert_begins(const struct cuda_rank *rank, size_t cou
         for (uint32_t e = 0; row != IR_NONE && e < experts; e++)
             table[e + 1] =
                 table[e] + run->assignment.routed_rows[(size_t)row * run->assignment.ranks]
-                               .copies_of_expert[e];
+                               .rows_per_rank_by_expert[e];
     }
     cudaError_t error =
         cudaMemcpy(rank->expert_begins, begin, count * sizeof *begin, cudaMemcpyHostToDevice);
@@ -227,9 +229,9 @@ static enum status allocate_device_memory(struct cuda_rank *rank, struct diag *d
 {
     const struct exec_run *run = rank->run;
     const size_t seen = visible_keys_begin_of_shape(run, run->ir->shape_count);
-    const size_t pairs = row_pair_count(run, rank->rank), routed = expert_begin_count(run);
+    const size_t pairs = moved_row_pair_count(run, rank->rank), routed = expert_begin_count(run);
     size_t arena = round_up_to_page(run->ir->planned_bytes[MEMORY_HBM]),
-           scratch = seen * sizeof(int32_t) + pairs * sizeof(struct cuda_row_pair) +
+           scratch = seen * sizeof(int32_t) + pairs * sizeof(struct cuda_moved_row_pair) +
                      routed * sizeof(int64_t);
     const size_t documents = cuda_documents_bytes(rank);
     scratch += documents;
@@ -256,11 +258,11 @@ static enum status allocate_device_memory(struct cuda_rank *rank, struct diag *d
     }
     enum status status = cuda_upload_documents(rank, next, diag);
     next += documents;
-    struct cuda_row_pair *moved = (struct cuda_row_pair *)(void *)next;
+    struct cuda_moved_row_pair *moved = (struct cuda_moved_row_pair *)(void *)next;
     rank->expert_begins = (int64_t *)(void *)(moved + pairs);
     rank->visible_keys = (int32_t *)(void *)(rank->expert_begins + routed);
     if (status == STATUS_OK)
-        status = upload_row_pairs(rank, moved, pairs, diag);
+        status = upload_moved_row_pairs(rank, moved, pairs, diag);
     if (status == STATUS_OK && routed > 0)
         status = upload_expert_begins(rank, routed, diag);
     return status == STATUS_OK && seen > 0 ? upload_visible_keys(rank, seen, diag) : status;
@@ -315,12 +317,12 @@ enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag)
             status = allocate_host_memory(rank, (enum memory)m, diag);
     if (status != STATUS_OK)
         return status;
-    cudaError_t error =
-        cudaHostAlloc((void **)&rank->fault_mark_address, sizeof *rank->fault_mark_address,
-                      cudaHostAllocMapped | cudaHostAllocPortable);
+    cudaError_t error = cudaHostAlloc((void **)&rank->fault_op_plus_1_address,
+                                      sizeof *rank->fault_op_plus_1_address,
+                                      cudaHostAllocMapped | cudaHostAllocPortable);
     if (error != cudaSuccess)
         return cuda_report_error(diag, "cudaHostAlloc", error);
-    *rank->fault_mark_address = 0;
+    *rank->fault_op_plus_1_address = 0;
     return STATUS_OK;
 }
 
@@ -339,10 +341,10 @@ void cuda_close_memory(struct cuda_rank *rank)
             host_memory_free(rank->memory[m], rank->memory_bytes[m]);
         }
     }
-    free(rank->row_pairs);
+    free(rank->moved_row_pair_lists);
     free(rank->documents);
-    if (rank->fault_mark_address != NULL)
-        cudaFreeHost(rank->fault_mark_address);
+    if (rank->fault_op_plus_1_address != NULL)
+        cudaFreeHost(rank->fault_op_plus_1_address);
 }
 
 /* ---- fill of unbound memory with NaNs ---- */

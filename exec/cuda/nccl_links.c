@@ -35,7 +35,7 @@ void nccl_links_poll(struct cuda *cuda)
 
 /* ---- opening and closing of links ---- */
 
-static enum status open_stream(struct nccl_links *l, struct diag *diag)
+static enum status open_barrier_stream(struct nccl_links *l, struct diag *diag)
 {
     const char *call = "cudaMalloc (of NCCL's barriers)";
     cudaError_t error = cudaMalloc((void **)&l->barrier_operands, 2 * sizeof *l->barrier_operands);
@@ -86,7 +86,7 @@ enum status nccl_links_open(struct cuda *cuda, struct diag *diag)
         return STATUS_SYSTEM;
     nccl_list_links(l, cuda->run);
     ncclUniqueId id = {0};
-    enum status status = open_stream(l, diag);
+    enum status status = open_barrier_stream(l, diag);
     if (status == STATUS_OK)
         status = broadcast_id(l, cuda->run, &id, diag);
     if (status == STATUS_OK)
@@ -149,7 +149,7 @@ bool nccl_launch(struct cuda_stream *stream, struct call *call)
     uint32_t group = (uint32_t)work_comm_group(call->work), rank = stream->rank->rank;
     struct nccl_link *link = nccl_find_link(l, call->work);
     const struct nccl_member_op p = nccl_member_op_of(
-        l, link, run->assignment.group_size[group],
+        l, link, run->assignment.member_count_by_group[group],
         assignment_group_index(&run->assignment, rank, group), call, stream->handle);
     if (!nccl_enter_call(l, link))
         return false;

@@ -41,7 +41,7 @@ static ncclResult_t recv_from(const struct nccl_member_op *p, void *data, uint64
     return p->nccl->ncclRecv(data, count, p->type, (int)peer, p->comm, p->stream);
 }
 
-static int64_t member_rank(const struct nccl_member_op *p, int64_t index)
+static int64_t wrap_member_index(const struct nccl_member_op *p, int64_t index)
 {
     int64_t size = (int64_t)p->group_size;
     return ((index % size) + size) % size;
@@ -56,8 +56,8 @@ static ncclResult_t exchange_pieces(const struct nccl_member_op *p, bool relativ
     uint64_t each = y.element_count / p->group_size;
     ncclResult_t result = ncclSuccess;
     for (int64_t k = 0; k < (int64_t)p->group_size && result == ncclSuccess; k++) {
-        int64_t to = relative ? member_rank(p, p->member_index + k) : k;
-        int64_t from = relative ? member_rank(p, p->member_index - k) : k;
+        int64_t to = relative ? wrap_member_index(p, p->member_index + k) : k;
+        int64_t from = relative ? wrap_member_index(p, p->member_index - k) : k;
         result = send_to(p, relative ? x.data : element_address(x, (uint64_t)k * each), each, to);
         if (result == ncclSuccess)
             result = recv_from(p, element_address(y, (uint64_t)k * each), each, from);
@@ -75,9 +75,9 @@ static ncclResult_t exchange_rows(const struct nccl_member_op *p)
     const struct work *w = p->call->work;
     const struct assignment_needed_rows *rows = p->call->needed_rows;
     const int64_t *out =
-        w->exchange.back ? rows->received.first_row_of_peer : rows->sent.first_row_of_peer;
+        w->exchange.back ? rows->received.first_row_by_peer : rows->sent.first_row_by_peer;
     const int64_t *in =
-        w->exchange.back ? rows->sent.first_row_of_peer : rows->received.first_row_of_peer;
+        w->exchange.back ? rows->sent.first_row_by_peer : rows->received.first_row_by_peer;
     const int64_t width = w->exchange.width;
     ncclResult_t result =
         cudaMemsetAsync(y.data, 0, y.element_count * p->element_bytes, p->stream) == cudaSuccess
@@ -106,11 +106,12 @@ static ncclResult_t exchange_routed_rows(const struct nccl_member_op *p)
     const struct routed_rows *routed = p->call->routed_rows;
     const uint64_t cols = (uint64_t)p->call->work->all_to_all.cols;
     const bool ahead = p->call->work->all_to_all.ahead > 0;
-    const uint64_t mine = (uint64_t)assignment_copies_for_member(routed, p->member_index) * cols;
+    const uint64_t mine =
+        (uint64_t)assignment_rows_per_rank_of_member(routed, p->member_index) * cols;
     uint64_t before = 0;
     ncclResult_t result = ncclSuccess;
     for (uint32_t k = 0; k < p->group_size && result == ncclSuccess; k++) {
-        const uint64_t theirs = (uint64_t)assignment_copies_for_member(routed, k) * cols;
+        const uint64_t theirs = (uint64_t)assignment_rows_per_rank_of_member(routed, k) * cols;
         const uint64_t out = ahead ? theirs : mine, in = ahead ? mine : theirs;
         if (out > 0)
             result = send_to(p, element_address(x, ahead ? before : k * mine), out, k);
@@ -135,15 +136,15 @@ static ncclResult_t scatter(const struct nccl_member_op *p)
 
 /* Copies the pieces of a relative reduce-scatter to scratch, where piece m is for member m. In the operand, piece j is
  * for the member j ranks before this one. Sets *error, and returns scratch. */
-static const void *reorder_to_index_order(const struct nccl_member_op *p, void *scratch,
-                                          cudaError_t *error)
+static const void *reorder_sent_pieces_by_member(const struct nccl_member_op *p, void *scratch,
+                                                 cudaError_t *error)
 {
     struct operand x = p->call->read[0];
     uint64_t each = x.element_count / p->group_size;
     for (int64_t m = 0; m < (int64_t)p->group_size && *error == cudaSuccess; m++)
         *error = cudaMemcpyAsync(
             (char *)scratch + (uint64_t)m * each * p->element_bytes,
-            element_address(x, (uint64_t)member_rank(p, p->member_index - m) * each),
+            element_address(x, (uint64_t)wrap_member_index(p, p->member_index - m) * each),
             each * p->element_bytes, cudaMemcpyDeviceToDevice, p->stream);
     return scratch;
 }
@@ -154,7 +155,7 @@ static ncclResult_t reduce_scatter(const struct nccl_member_op *p, void *scratch
     const void *x = p->call->read[0].data;
     cudaError_t error = cudaSuccess;
     if (p->call->work->collective.relative)
-        x = reorder_to_index_order(p, scratch, &error);
+        x = reorder_sent_pieces_by_member(p, scratch, &error);
     return error != cudaSuccess ? ncclUnhandledCudaError
                                 : p->nccl->ncclReduceScatter(x, y.data, y.element_count, p->type,
                                                              ncclSum, p->comm, p->stream);
@@ -190,10 +191,10 @@ ncclResult_t nccl_enqueue_member_op(const struct nccl_member_op *p, void *scratc
     case WORK_SCATTER:
         return scatter(p);
     case WORK_SHIFT: {
-        ncclResult_t result =
-            send_to(p, x->data, x->element_count, member_rank(p, p->member_index + w->p2p.by));
+        ncclResult_t result = send_to(p, x->data, x->element_count,
+                                      wrap_member_index(p, p->member_index + w->p2p.by));
         return result == ncclSuccess ? recv_from(p, y->data, y->element_count,
-                                                 member_rank(p, p->member_index - w->p2p.by))
+                                                 wrap_member_index(p, p->member_index - w->p2p.by))
                                      : result;
     }
     case WORK_SEND:

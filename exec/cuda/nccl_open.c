@@ -84,7 +84,7 @@ static bool exchange_test_messages(struct nccl_opening *o, struct nccl_link *lin
 {
     struct nccl_links *l = o->links;
     const struct assignment *assignment = &o->run->assignment;
-    int64_t size = assignment->group_size[link->group],
+    int64_t size = assignment->member_count_by_group[link->group],
             own = assignment_group_index(assignment, o->run->first_rank, link->group);
     int64_t to = own + link->rank_shift, from = own - link->rank_shift;
     if (!nccl_enter_call(l, link))
@@ -112,7 +112,7 @@ static size_t aligned_operand_bytes(const struct operand *operand)
 static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const struct call *op)
 {
     struct nccl_links *l = o->links;
-    const uint32_t size = o->run->assignment.group_size[link->group];
+    const uint32_t size = o->run->assignment.member_count_by_group[link->group];
     struct work work = *op->work;
     struct call call = *op;
     int64_t *each = NULL;
@@ -135,7 +135,7 @@ static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const
         for (uint32_t k = 0; k <= size; k++)
             each[k] = k;
         rows = (struct assignment_needed_rows){
-            .sent.first_row_of_peer = each, .received.first_row_of_peer = each, .peer_count = size};
+            .sent.first_row_by_peer = each, .received.first_row_by_peer = each, .peer_count = size};
         work.exchange.rows = work.exchange.to = size;
         work.exchange.parts = work.exchange.width = 1;
         call.read[0].element_count = call.write[0].element_count = size;
@@ -172,7 +172,7 @@ static bool try_collectives(struct nccl_opening *o, struct nccl_link *link)
 {
     struct exec_run *run = o->run;
     const struct ir *ir = run->ir;
-    uint32_t first = group_rank_of_member(
+    uint32_t first = group_global_rank_of_member(
         &ir->mesh, &ir->group[link->group],
         assignment_group_instance(&run->assignment, run->first_rank, link->group), 0);
     bool *tried = heap_zalloc((size_t)ir->shape_count + 1, sizeof *tried);
@@ -252,7 +252,7 @@ static bool open_link(struct nccl_opening *o, struct nccl_link *link)
 
 /* Runs every op of this process's rank on the link once, at the addresses that it has in a step. All members run the
  * same ops in the same order, and each op has ended before the next one begins. */
-static bool use_registered_memory(struct nccl_opening *o, struct nccl_link *link)
+static bool run_each_op_in_registered_memory(struct nccl_opening *o, struct nccl_link *link)
 {
     struct exec_run *run = o->run;
     const struct assignment *assignment = &run->assignment;
@@ -271,7 +271,7 @@ static bool use_registered_memory(struct nccl_opening *o, struct nccl_link *link
         if (cuda_op_moves_no_bytes(assignment, &call))
             continue;
         const struct nccl_member_op p = nccl_member_op_of(
-            o->links, link, assignment->group_size[link->group],
+            o->links, link, assignment->member_count_by_group[link->group],
             assignment_group_index(assignment, rank, link->group), &call, o->links->stream);
         if (!nccl_enter_call(o->links, link))
             return false;
@@ -295,7 +295,8 @@ static bool register_memory(struct nccl_opening *o, struct nccl_link *link)
     ncclResult_t result = nccl_registration_open(NULL)->ncclCommRegister(
         link->comm, rank->memory[MEMORY_HBM], rank->memory_bytes[MEMORY_HBM], &link->registration);
     nccl_leave_call(o->links);
-    return nccl_succeeded(o, "ncclCommRegister", result) && use_registered_memory(o, link);
+    return nccl_succeeded(o, "ncclCommRegister", result) &&
+           run_each_op_in_registered_memory(o, link);
 #else
     (void)o;
     (void)link;
@@ -349,7 +350,7 @@ static bool await_link_opening_thread(struct nccl_opening *o, double seconds)
     return !late;
 }
 
-static enum status run_link_opening_thread(struct nccl_opening *o, struct diag *diag)
+static enum status start_and_await_link_opening(struct nccl_opening *o, struct diag *diag)
 {
     struct nccl_links *l = o->links;
     const struct exec_run *run = o->run;
@@ -397,7 +398,7 @@ static enum status open_links_watched(struct cuda *cuda, const ncclUniqueId *id,
     pthread_condattr_setclock(&monotonic_attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&o->state_changed, &monotonic_attributes);
     pthread_condattr_destroy(&monotonic_attributes);
-    enum status status = run_link_opening_thread(o, diag);
+    enum status status = start_and_await_link_opening(o, diag);
     if (!cuda->nccl_links->has_unendable_call) {
         pthread_mutex_destroy(&o->lock);
         pthread_cond_destroy(&o->state_changed);

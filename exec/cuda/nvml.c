@@ -104,7 +104,7 @@ double nvml_power_limit_w(int device)
     return handle != NULL && nvml->power_limit(handle, &milliwatts) == 0 ? 1e-3 * milliwatts : 0;
 }
 
-bool nvml_driver_version(char *text, unsigned size)
+bool nvml_driver_version_to_text(char *text, unsigned size)
 {
     const struct nvml *nvml = nvml_open();
     return nvml != NULL && nvml->driver(text, size) == 0;
@@ -212,7 +212,7 @@ static const struct {
     {0x80, "hw_power_brake"},
 };
 
-void nvml_print_clock_limits(uint64_t reasons, char *text, size_t size)
+void nvml_clock_limits_to_text(uint64_t reasons, char *text, size_t size)
 {
     size_t used_size = 0;
     text[0] = '\0';

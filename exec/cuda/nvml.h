@@ -32,7 +32,7 @@ unsigned nvml_sm_max_mhz(int device);
 unsigned nvml_memory_mhz(int device);
 double nvml_power_limit_w(int device);
 /* Writes the driver's version. Returns false if it is unknown. */
-bool nvml_driver_version(char *text, unsigned size);
+bool nvml_driver_version_to_text(char *text, unsigned size);
 
 /* The state of a GPU at one time. */
 struct nvml_sample {
@@ -55,6 +55,6 @@ size_t sampler_copy_samples(struct sampler *sampler, double begin_s, double end_
 
 /* Writes the names of the limits of the clock that a mask of NVML contains: "sw_power_cap, hw_thermal". Writes "" if
  * nothing does, or only that the device is idle. */
-void nvml_print_clock_limits(uint64_t reasons, char *text, size_t size);
+void nvml_clock_limits_to_text(uint64_t reasons, char *text, size_t size);
 
 #endif

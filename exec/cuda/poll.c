@@ -25,26 +25,26 @@ bool cuda_record_end(struct cuda_stream *stream, uint32_t op)
 
 /* Returns where, in the stream's list, the first op is that has an event, is launched and is not known to have ended;
  * IR_NONE: there is none. */
-static uint32_t next_marked_position(const struct cuda_stream *stream)
+static uint32_t next_position_with_end_event(const struct cuda_stream *stream)
 {
     for (uint32_t i = stream->ended_ops; i < stream->launched_ops; i++)
-        if (cuda_events_of(stream->rank, stream->op_list.ops[i])->end != NULL)
+        if (cuda_events_of(stream->rank, stream->ops_of_stream.ops[i])->end != NULL)
             return i;
     return IR_NONE;
 }
 
 /* Finds out whether the launched ops have ended, if no op with an event is left among those that are not known to have
  * ended: the last op launched on a stream may have no event. */
-static void poll_unmarked_ops(struct cuda_stream *stream)
+static void poll_ops_without_end_event(struct cuda_stream *stream)
 {
     uint32_t launched = stream->launched_ops;
-    if (stream->ended_ops == launched || next_marked_position(stream) != IR_NONE)
+    if (stream->ended_ops == launched || next_position_with_end_event(stream) != IR_NONE)
         return;
     cudaError_t error = cudaStreamQuery(stream->handle);
     if (error == cudaErrorNotReady)
         return;
     if (error != cudaSuccess) {
-        cuda_record_failure(stream->rank, stream->op_list.ops[stream->ended_ops],
+        cuda_record_failure(stream->rank, stream->ops_of_stream.ops[stream->ended_ops],
                             "cudaStreamQuery (this op, or one before or after it)", error);
         return;
     }
@@ -55,20 +55,20 @@ static void poll_unmarked_ops(struct cuda_stream *stream)
 static void poll_stream(struct cuda_stream *stream)
 {
     struct cuda_rank *rank = stream->rank;
-    for (uint32_t i = next_marked_position(stream); i != IR_NONE;
-         i = next_marked_position(stream)) {
-        cudaError_t error = cudaEventQuery(cuda_events_of(rank, stream->op_list.ops[i])->end);
+    for (uint32_t i = next_position_with_end_event(stream); i != IR_NONE;
+         i = next_position_with_end_event(stream)) {
+        cudaError_t error = cudaEventQuery(cuda_events_of(rank, stream->ops_of_stream.ops[i])->end);
         if (error == cudaErrorNotReady)
             return;
         if (error != cudaSuccess) {
-            cuda_record_failure(rank, stream->op_list.ops[i],
+            cuda_record_failure(rank, stream->ops_of_stream.ops[i],
                                 "cudaEventQuery (this op, or one before it)", error);
             return;
         }
         atomic_fetch_add(&rank->run->ended_ops, i + 1 - stream->ended_ops);
         stream->ended_ops = i + 1;
     }
-    poll_unmarked_ops(stream);
+    poll_ops_without_end_event(stream);
 }
 
 static bool dependencies_have_ended(const struct cuda_rank *rank, uint32_t op)
@@ -86,12 +86,12 @@ static bool dependencies_have_ended(const struct cuda_rank *rank, uint32_t op)
 /* True if a stream certainly computes. It looks at the launched ops that are not known to have ended, up to the first
  * one with an event. Any of them may be the one that runs, since only the event shows ends. So none of them may wait
  * for another op, nor be communication with other GPUs, which may wait for those. */
-static bool certainly_computes(const struct cuda_stream *stream)
+static bool stream_certainly_computes(const struct cuda_stream *stream)
 {
     const struct cuda_rank *rank = stream->rank;
     const uint32_t launched = stream->launched_ops, ended = stream->ended_ops;
     for (uint32_t i = ended; i < launched; i++) {
-        const uint32_t op = stream->op_list.ops[i];
+        const uint32_t op = stream->ops_of_stream.ops[i];
         if ((!cuda_of_run(rank->run)->shares_one_gpu && cuda_is_communication(rank->run->ir, op)) ||
             !dependencies_have_ended(rank, op))
             return false;
@@ -105,7 +105,7 @@ static bool has_running_op(const struct cuda_rank *rank)
 {
     bool has_running = false;
     for (uint32_t s = 0; s < rank->run->ir->stream_count && !has_running; s++)
-        has_running = certainly_computes(&rank->streams[s]);
+        has_running = stream_certainly_computes(&rank->streams[s]);
     return has_running;
 }
 
@@ -116,10 +116,10 @@ void cuda_poll_ended_ops(struct cuda_rank *rank)
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         poll_stream(&rank->streams[s]);
     bool at_work = has_running_op(rank);
-    if (at_work != rank->is_counted_in_running_ops)
+    if (at_work != rank->is_rank_counted_as_running)
         atomic_fetch_add(&run->running_op_count, at_work ? 1 : -1);
-    rank->is_counted_in_running_ops = at_work;
-    int32_t mark = *(volatile int32_t *)rank->fault_mark_address;
+    rank->is_rank_counted_as_running = at_work;
+    int32_t mark = *(volatile int32_t *)rank->fault_op_plus_1_address;
     pthread_mutex_unlock(&rank->poll_lock);
     if (mark != 0)
         run_record_failure(run, rank->rank, (uint32_t)mark - 1, "%s",

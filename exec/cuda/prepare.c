@@ -90,7 +90,7 @@ static bool is_rope(const struct ir *ir, uint32_t op)
 }
 
 /* Plans RoPE and the pack beside it as one call, if the options ask for it. */
-static void prepare_rotated_pack(struct cuda *cuda, uint32_t op, struct cuda_prepared *prepared)
+static void prepare_rotated_pack(struct cuda *cuda, uint32_t op, struct cuda_prepared_op *prepared)
 {
     struct epilogue_rotated_pack found;
     cuda->rope_count += is_rope(cuda->run->ir, op);
@@ -109,7 +109,7 @@ static void prepare_rotated_pack(struct cuda *cuda, uint32_t op, struct cuda_pre
 static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, uint32_t op,
                               struct diag *diag)
 {
-    struct cuda_prepared *prepared = &cuda->prepared_ops[op];
+    struct cuda_prepared_op *prepared = &cuda->prepared_ops[op];
     struct call call;
     struct attention_documents documents;
     size_t scratch = 0;
@@ -126,7 +126,8 @@ static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, 
                                                                      : PRODUCT_NO_EPILOGUE]++;
     if (rank == first && (call.work->kind == WORK_RMSNORM || call.work->kind == WORK_LAYERNORM))
         cuda->norm_count++;
-    if (cuda->run->options->uses_epilogues && epilogue_can_be_norm(cuda->run->ir, op)) {
+    if (cuda->run->options->uses_epilogues &&
+        epilogue_addition_can_compute_norm(cuda->run->ir, op)) {
         prepared->computes_next_norm = cuda->prepared_ops[op + 1].is_computed_by_previous_op = true;
         prepared->scratch_bytes = statistics_bytes(ir_work(cuda->run->ir, op + 1));
         cuda->joined_norm_count++;
@@ -176,6 +177,6 @@ enum status cuda_prepare_ops(struct cuda *cuda, struct diag *diag)
 void cuda_free_prepared_ops(struct cuda *cuda)
 {
     for (uint32_t op = 0; cuda->prepared_ops != NULL && op < cuda->run->ir->op.count; op++)
-        free(cuda->prepared_ops[op].product_plans_of_groups);
+        free(cuda->prepared_ops[op].product_plans_by_group_rows);
     free(cuda->prepared_ops);
 }

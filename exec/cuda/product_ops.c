@@ -19,7 +19,7 @@ static uint8_t nonzero_flag(int64_t parameter)
 static uint8_t group_alignment_log2(const struct operand *operand, int64_t step)
 {
     const uintptr_t bytes = (uintptr_t)step * dtype_bytes((enum dtype)operand->dtype);
-    return product_alignment_log2((const void *)((uintptr_t)operand->data | bytes));
+    return product_address_alignment_log2((const void *)((uintptr_t)operand->data | bytes));
 }
 
 /* Returns the product of one group. It has `rows` rows of a; for the gradient of a weight, it has `rows` rows of a and
@@ -44,9 +44,9 @@ static struct product_shape product_shape_of(const struct call *call, int64_t ro
         .y_type = call->write[0].dtype,
         .accumulates = nonzero_flag(w->matmul.accumulate),
         .has_bias = w->matmul.epilogue == EPILOGUE_BIAS,
-        .a_align_log2 = product_alignment_log2(call->read[0].data),
-        .b_align_log2 = product_alignment_log2(call->read[1].data),
-        .y_align_log2 = product_alignment_log2(call->write[0].data),
+        .a_align_log2 = product_address_alignment_log2(call->read[0].data),
+        .b_align_log2 = product_address_alignment_log2(call->read[1].data),
+        .y_align_log2 = product_address_alignment_log2(call->write[0].data),
     };
     if (work_row_group_count(w) > 1 || w->matmul.part > 0) {
         /* a group may begin at any row, and whole matrices precede its matrix of weights */
@@ -84,12 +84,12 @@ static int64_t next_group_row_count(const struct call *call, int64_t g, int64_t 
 }
 
 /* Returns the index of the first plan for at least `rows` rows; group_product_plan_count: there is none. */
-static uint32_t find_plan_for_rows(const struct cuda_prepared *prepared, int64_t rows)
+static uint32_t find_plan_for_rows(const struct cuda_prepared_op *prepared, int64_t rows)
 {
     uint32_t low = 0, high = prepared->group_product_plan_count;
     while (low < high) {
         const uint32_t middle = low + (high - low) / 2;
-        if (prepared->product_plans_of_groups[middle].rows < rows)
+        if (prepared->product_plans_by_group_rows[middle].rows < rows)
             low = middle + 1;
         else
             high = middle;
@@ -98,25 +98,26 @@ static uint32_t find_plan_for_rows(const struct cuda_prepared *prepared, int64_t
 }
 
 /* Adds the plan for groups of `rows` rows, if there is none yet. Groups without rows need none. */
-static enum status plan_products_of_group(const struct cuda *cuda, const struct call *call,
-                                          int64_t rows, struct cuda_prepared *prepared,
-                                          struct diag *diag)
+static enum status add_plan_for_group_rows(const struct cuda *cuda, const struct call *call,
+                                           int64_t rows, struct cuda_prepared_op *prepared,
+                                           struct diag *diag)
 {
     const uint32_t at = find_plan_for_rows(prepared, rows);
     if (rows == 0 || (at < prepared->group_product_plan_count &&
-                      prepared->product_plans_of_groups[at].rows == rows))
+                      prepared->product_plans_by_group_rows[at].rows == rows))
         return STATUS_OK;
     const struct product_shape shape = product_shape_of(call, rows);
     const struct product *product = products_plan(cuda->products, &shape, diag);
     if (product == NULL)
         return STATUS_SYSTEM;
-    prepared->product_plans_of_groups =
-        heap_realloc(prepared->product_plans_of_groups, prepared->group_product_plan_count + 1,
-                     sizeof *prepared->product_plans_of_groups);
-    memmove(prepared->product_plans_of_groups + at + 1, prepared->product_plans_of_groups + at,
+    prepared->product_plans_by_group_rows =
+        heap_realloc(prepared->product_plans_by_group_rows, prepared->group_product_plan_count + 1,
+                     sizeof *prepared->product_plans_by_group_rows);
+    memmove(prepared->product_plans_by_group_rows + at + 1,
+            prepared->product_plans_by_group_rows + at,
             (prepared->group_product_plan_count++ - at) *
-                sizeof *prepared->product_plans_of_groups);
-    prepared->product_plans_of_groups[at] = (struct cuda_group_product_plan){rows, product};
+                sizeof *prepared->product_plans_by_group_rows);
+    prepared->product_plans_by_group_rows[at] = (struct cuda_group_product_plan){rows, product};
     return STATUS_OK;
 }
 
@@ -133,14 +134,15 @@ static bool must_cast_bias(const struct call *call)
 static void *epilogue_sums_address(const struct call *next, void *scratch)
 {
     const struct operand *y = &next->write[0];
-    const bool own = next->work->column_sum.accumulate == 0 && product_alignment_log2(y->data) >= 4;
+    const bool own =
+        next->work->column_sum.accumulate == 0 && product_address_alignment_log2(y->data) >= 4;
     return own ? y->data : (char *)scratch + PRODUCT_WORKSPACE;
 }
 
 /* Plans a product whose call also computes the next op. Returns false if the library has no algorithm for it or does
  * not support the addresses. */
 static bool plan_with_epilogue(const struct cuda *cuda, const struct call *call,
-                               enum product_epilogue epilogue, struct cuda_prepared *prepared)
+                               enum product_epilogue epilogue, struct cuda_prepared_op *prepared)
 {
     struct call next;
     run_fill_call(cuda->run, call->rank, call->op + 1, &next);
@@ -150,13 +152,14 @@ static bool plan_with_epilogue(const struct cuda *cuda, const struct call *call,
     if (epilogue == PRODUCT_GELU) {
         if (shape.y_align_log2 < 4) /* the library wants 16 bytes for the second result */
             return false;
-        shape.y_align_log2 = product_alignment_log2(next.write[0].data);
+        shape.y_align_log2 = product_address_alignment_log2(next.write[0].data);
     }
     const struct product *product = products_plan(cuda->products, &shape, NULL);
     if (product == NULL)
         return false;
-    prepared->product_plans_of_groups = heap_alloc(1, sizeof *prepared->product_plans_of_groups);
-    prepared->product_plans_of_groups[prepared->group_product_plan_count++] =
+    prepared->product_plans_by_group_rows =
+        heap_alloc(1, sizeof *prepared->product_plans_by_group_rows);
+    prepared->product_plans_by_group_rows[prepared->group_product_plan_count++] =
         (struct cuda_group_product_plan){rows, product};
     prepared->epilogue = (uint8_t)epilogue;
     if (epilogue == PRODUCT_COLUMN_SUM)
@@ -167,7 +170,7 @@ static bool plan_with_epilogue(const struct cuda *cuda, const struct call *call,
 
 /* Plans a product and the op after it as one call. Returns false if the options or the library do not allow it. */
 static bool plan_with_next_op(struct cuda *cuda, const struct call *call,
-                              struct cuda_prepared *prepared)
+                              struct cuda_prepared_op *prepared)
 {
     const enum product_epilogue epilogue = cuda->run->options->uses_epilogues
                                                ? epilogue_for_product(cuda->run->ir, call->op)
@@ -211,7 +214,7 @@ static size_t scales_offset(const struct call *call, int which)
 }
 
 enum status cuda_prepare_product(struct cuda *cuda, const struct call *call,
-                                 struct cuda_prepared *prepared, struct diag *diag)
+                                 struct cuda_prepared_op *prepared, struct diag *diag)
 {
     const struct product_shape shape = product_shape_of(call, 1);
     if (!shape.has_scales && shape.b_type != shape.a_type)
@@ -223,8 +226,8 @@ enum status cuda_prepare_product(struct cuda *cuda, const struct call *call,
     enum status status = STATUS_OK;
     int64_t first = 0;
     for (int64_t g = 0; g < work_row_group_count(call->work) && status == STATUS_OK; g++)
-        status = plan_products_of_group(cuda, call, next_group_row_count(call, g, &first), prepared,
-                                        diag);
+        status = add_plan_for_group_rows(cuda, call, next_group_row_count(call, g, &first),
+                                         prepared, diag);
     return status;
 }
 
@@ -245,8 +248,8 @@ static int set_gradient_without_rows(const struct cuda_stream *stream, const str
     struct cuda_array before = {0};
     if (call->work->matmul.accumulate)
         before = (struct cuda_array){element_address(c, first), c->dtype};
-    return cuda_begin_sum((struct cuda_array){element_address(y, first), y->dtype}, before, count,
-                          stream->handle);
+    return cuda_set_to_before_or_zero((struct cuda_array){element_address(y, first), y->dtype},
+                                      before, count, stream->handle);
 }
 
 /* Runs the product of group g, whose `rows` rows begin at `first`. bias: the biases of all groups, in the type of y;
@@ -256,7 +259,7 @@ static int run_product_group(const struct cuda *cuda, const struct cuda_stream *
                              int64_t first, int64_t rows)
 {
     const struct work *w = call->work;
-    const struct cuda_prepared *prepared = &cuda->prepared_ops[call->op];
+    const struct cuda_prepared_op *prepared = &cuda->prepared_ops[call->op];
     const bool turned = w->matmul.form == MATMUL_TN;
     const int64_t m = w->matmul.m, n = w->matmul.n, k = w->matmul.k;
     const int64_t result = turned ? g * m * n : first * n;
@@ -266,7 +269,7 @@ static int run_product_group(const struct cuda *cuda, const struct cuda_stream *
         return turned ? set_gradient_without_rows(stream, call, c, result, m * n) : 0;
     return product_run(
         cuda->products,
-        prepared->product_plans_of_groups[find_plan_for_rows(prepared, rows)].product, 1,
+        prepared->product_plans_by_group_rows[find_plan_for_rows(prepared, rows)].product, 1,
         element_address(&call->read[0], first * (turned ? m : k)),
         element_address(&call->read[1], turned ? first * n : g * n * k),
         bias != NULL ? element_address(bias, g * n) : NULL, element_address(c, result),
@@ -277,8 +280,8 @@ static int run_product_group(const struct cuda *cuda, const struct cuda_stream *
 static int run_product_with_epilogue(const struct cuda *cuda, const struct cuda_stream *stream,
                                      const struct call *call)
 {
-    const struct cuda_prepared *prepared = &cuda->prepared_ops[call->op];
-    const struct product *product = prepared->product_plans_of_groups[0].product;
+    const struct cuda_prepared_op *prepared = &cuda->prepared_ops[call->op];
+    const struct product *product = prepared->product_plans_by_group_rows[0].product;
     const void *a = call->read[0].data, *b = call->read[1].data;
     void *y = call->write[0].data;
     struct call next;
@@ -357,7 +360,7 @@ bool cuda_run_product(void *context, struct call *call)
         }
         if (status == 0)
             status = product_set_scales(
-                cuda->products, cuda->prepared_ops[call->op].product_plans_of_groups[0].product,
+                cuda->products, cuda->prepared_ops[call->op].product_plans_by_group_rows[0].product,
                 of[0], of[1]);
     }
     if (status == 0)

@@ -11,13 +11,13 @@ bool cuda_takes_op_times_from_events(const struct exec_run *run)
     return run->options->records_trace && !run->options->times_by_cupti;
 }
 
-void cuda_begin_launches_of(const struct cuda_rank *rank, uint32_t op)
+void cuda_begin_cupti_range_of_op(const struct cuda_rank *rank, uint32_t op)
 {
-    rank->has_launched[cuda_op_index_in_role(rank, op)] = true;
+    rank->has_launched_by_op[cuda_op_index_in_role(rank, op)] = true;
     cupti_push_op((uint64_t)rank->rank << 32 | op);
 }
 
-void cuda_end_launches(void)
+void cuda_end_cupti_range(void)
 {
     cupti_pop_op();
 }
@@ -28,7 +28,7 @@ static void read_event_times(struct cuda_rank *rank)
 {
     struct exec_run *run = rank->run;
     uint32_t first = assignment_first_op(&run->assignment, rank->rank);
-    double base_s = rank->step_begin_event_s - run->epoch_s;
+    double base_s = rank->step_begin_event_s - run->step_release_time_s;
     for (uint32_t k = 0; k < assignment_op_count(&run->assignment, rank->rank); k++) {
         const struct cuda_events *events = &rank->op_events[k];
         float begin_ms = 0, end_ms = 0;
@@ -62,7 +62,7 @@ static struct op_time time_of_unlaunched_op(struct exec_run *run, uint32_t rank,
     const struct assignment *assignment = &run->assignment;
     if (run->ir->op.kind[op] == WORK_SEND && assignment_op_works_on_rank(assignment, rank, op)) {
         const struct assignment_message *message =
-            &assignment->messages[assignment_message_number(assignment, rank, op)];
+            &assignment->messages[assignment_message_index(assignment, rank, op)];
         return *run_op_time(run, message->destination, message->recv_op);
     }
     return (struct op_time){before_s, before_s};
@@ -75,10 +75,10 @@ static void read_stream_times(struct cuda_stream *stream)
     struct cuda *cuda = cuda_of_run(run);
     bool host = run->ir->stream[stream->stream_index_in_ir].stream_class == STREAM_HOST;
     double before_s = 0;
-    for (uint32_t i = 0; i < stream->op_list.op_count; i++) {
-        uint32_t op = stream->op_list.ops[i];
+    for (uint32_t i = 0; i < stream->ops_of_stream.op_count; i++) {
+        uint32_t op = stream->ops_of_stream.ops[i];
         struct op_time *time = run_op_time(run, rank->rank, op);
-        bool launches = rank->has_launched[cuda_op_index_in_role(rank, op)];
+        bool launches = rank->has_launched_by_op[cuda_op_index_in_role(rank, op)];
         cuda->launched_ops += launches;
         cuda->recorded_ops += launches && !isnan(time->end_s);
         /* an op with work on a host stream has written its times itself */
@@ -93,21 +93,22 @@ static void read_cupti_op_times(struct exec_run *run)
 {
     struct cuda *cuda = cuda_of_run(run);
     struct cupti_span *span;
-    size_t spans;
+    size_t span_count;
     char why[CUPTI_WHY];
     size_t fewest = cuda->recorded_ops;
     bool first = cuda->launched_ops == 0;
     cuda->launched_ops = cuda->recorded_ops = 0;
-    if (!cupti_take_spans(&span, &spans, why)) {
+    if (!cupti_take_spans(&span, &span_count, why)) {
         run_record_system_failure(
             run, "the step cannot be timed: %s; events can time it (without --cupti)", why);
         return;
     }
-    for (size_t i = 0; i < spans; i++) {
+    for (size_t i = 0; i < span_count; i++) {
         uint32_t rank = (uint32_t)(span[i].op_id >> 32), op = (uint32_t)span[i].op_id;
         if (run_has_rank(run, rank))
             *run_op_time(run, rank, op) =
-                (struct op_time){span[i].start_s - run->epoch_s, span[i].end_s - run->epoch_s};
+                (struct op_time){span[i].start_s - run->step_release_time_s,
+                                 span[i].end_s - run->step_release_time_s};
     }
     free(span);
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
@@ -140,7 +141,7 @@ void cuda_forget_times(struct exec_run *run)
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
         for (uint32_t k = 0; k < assignment_op_count(&run->assignment, r); k++) {
             *run_op_time(run, r, assignment_first_op(&run->assignment, r) + k) = unknown;
-            cuda_of_run(run)->rank_states[r].has_launched[k] = false;
+            cuda_of_run(run)->rank_states[r].has_launched_by_op[k] = false;
         }
 }
 

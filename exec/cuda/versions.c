@@ -19,7 +19,7 @@ const struct version_rule version_rules[] = {
      "does not take programs of CUDA " CUDA_RUNTIME_MAJOR ", which this one is",
      "driver " LEAST_DRIVER_VERSION " or later, or a program built with the driver's CUDA,",
      "CUDA Toolkit release notes, minimum driver versions"},
-    {NVIDIA_CUBLASLT, VERSION_WHOLE_SPLITS, 0, INT_MAX,
+    {NVIDIA_CUBLASLT, VERSION_SPLIT_K_NEEDS_WHOLE_PARTS, 0, INT_MAX,
      "drops the last values of k when it splits a k that is no multiple of 64", "a whole k",
      "github.com/facebookexperimental/triton, pull request 2767: 12.8.5 and 13.1.1 on H100"},
     {NVIDIA_CUDNN, VERSION_REFUSED, 0, 90599, "adds attention's dQ to whatever is in its workspace",
@@ -33,7 +33,7 @@ const struct version_rule version_rules[] = {
     {NVIDIA_CUDNN, VERSION_REFUSED, 91000, 91001,
      "computes attention wrongly, forward and backward", "9.10.2 or later",
      CUDNN_FRONTEND_SOURCE "sdpa_support_surface.h"},
-    {NVIDIA_CUDNN, VERSION_WHOLE_BACKWARD_TILES, 91002, 91500,
+    {NVIDIA_CUDNN, VERSION_BACKWARD_NEEDS_WHOLE_TILES, 91002, 91500,
      "touches memory that is not its own in attention's backward when the keys are no multiple of "
      "128",
      "9.15.1 or later", "github.com/NVIDIA/cudnn-frontend, release notes of 1.16.0"},
@@ -56,7 +56,7 @@ const char *version_library_name(enum nvidia_library library)
     return names[library];
 }
 
-void version_print(enum nvidia_library library, int version, char *text, size_t size)
+void version_to_text(enum nvidia_library library, int version, char *text, size_t size)
 {
     if (library == NVIDIA_DRIVER)
         snprintf(text, size, "CUDA %d.%d", version / 1000, version % 1000 / 10);
@@ -68,8 +68,8 @@ void version_print(enum nvidia_library library, int version, char *text, size_t 
         snprintf(text, size, "%d.%d.%d", version / 10000, version % 10000 / 100, version % 100);
 }
 
-const struct version_rule *version_find_rule(enum nvidia_library library, enum version_limit effect,
-                                             int version)
+const struct version_rule *version_find_rule(enum nvidia_library library,
+                                             enum version_rule_effect effect, int version)
 {
     for (size_t i = 0; i < version_rule_count; i++) {
         const struct version_rule *rule = &version_rules[i];
@@ -86,7 +86,7 @@ enum status version_check(enum nvidia_library library, int version, struct diag 
     char text[32];
     if (rule == NULL)
         return STATUS_OK;
-    version_print(library, version, text, sizeof text);
+    version_to_text(library, version, text, sizeof text);
     return diag_error(diag, (struct loc){.name = version_library_name(library)}, STATUS_SYSTEM,
                       "version %s cannot be used: it %s (%s); use %s", text, rule->fault,
                       rule->source, rule->remedy);

@@ -22,10 +22,10 @@ enum nvidia_library {
     NVIDIA_LIBRARY_COUNT
 };
 
-enum version_limit {
+enum version_rule_effect {
     VERSION_REFUSED, /* the library is not used */
-    VERSION_WHOLE_BACKWARD_TILES, /* cuDNN: a backward needs a number of keys that is a multiple of VERSION_TILE */
-    VERSION_WHOLE_SPLITS /* cuBLASLt: a product is split along k only if k is a multiple of VERSION_SPLIT */
+    VERSION_BACKWARD_NEEDS_WHOLE_TILES, /* cuDNN: a backward needs a number of keys that is a multiple of VERSION_TILE */
+    VERSION_SPLIT_K_NEEDS_WHOLE_PARTS /* cuBLASLt: a product is split along k only if k is a multiple of VERSION_SPLIT */
 };
 
 enum { VERSION_TILE = 128, VERSION_SPLIT = 64 };
@@ -41,11 +41,11 @@ extern const size_t version_rule_count;
 /* Returns a library's name, such as "cuDNN". */
 const char *version_library_name(enum nvidia_library library);
 /* Writes a version into text, such as "9.19.0". */
-void version_print(enum nvidia_library library, int version, char *text, size_t size);
+void version_to_text(enum nvidia_library library, int version, char *text, size_t size);
 
 /* Returns the rule that has this effect on a version; NULL: there is none. */
-const struct version_rule *version_find_rule(enum nvidia_library library, enum version_limit effect,
-                                             int version);
+const struct version_rule *version_find_rule(enum nvidia_library library,
+                                             enum version_rule_effect effect, int version);
 /* Returns STATUS_SYSTEM after a message if a version is refused: "cuDNN: error: version 9.5.1 cannot be used: it ...;
  * use 9.10.2 or later". */
 enum status version_check(enum nvidia_library library, int version, struct diag *diag);

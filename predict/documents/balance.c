@@ -79,7 +79,7 @@ static void sort_groups_by_pairs(struct packed_sequence *sequence, uint32_t grou
 void packing_apply_balance(struct packed_batch *batch, const struct packing_options *o)
 {
     uint32_t own = batch->sequence_count / o->data_parallel_ranks;
-    if (o->balance == BALANCE_RANKS)
+    if (o->balance == BALANCE_RANKS_AND_MICRO_BATCHES)
         distribute_sequences(batch->sequence, o->data_parallel_ranks, own);
     for (uint32_t r = 0; r < o->data_parallel_ranks && o->balance != BALANCE_NONE; r++) {
         struct packed_sequence *first = batch->sequence + (size_t)r * own;

@@ -22,7 +22,7 @@ struct batch_job {
 struct batch_answer {
     enum status status;
     double step_s;
-    struct document_lateness lateness;
+    struct document_lateness_of_ranks lateness;
     char message[400];
 };
 

@@ -16,8 +16,8 @@ struct step_spread {
 /* The step times of all batches. All-zero is empty. */
 struct batch_times {
     size_t batch_count;
-    double *step_s;                     /* [batch_count], heap */
-    struct document_lateness *lateness; /* [batch_count], heap */
+    double *step_s;                              /* [batch_count], heap */
+    struct document_lateness_of_ranks *lateness; /* [batch_count], heap */
     struct step_spread spread;
     size_t slowest_batch; /* the first of the batches that take longest */
     /* tokens of all batches together, without padding, per second, on all GPUs together */

@@ -50,7 +50,7 @@ static bool is_heading(struct lengths *l, const struct record *record)
 {
     if (record->field_count == 2 && strcmp(record->fields[0], "batch") == 0 &&
         strcmp(record->fields[1], "length") == 0) {
-        l->kind = LENGTHS_SAMPLED_BATCHES;
+        l->kind = LENGTHS_BY_BATCH_IN_FILE;
         return true;
     }
     return record->field_count == 1 && strcmp(record->fields[0], "length") == 0;
@@ -63,7 +63,7 @@ static enum status read_row(void *context, const struct record *record, struct d
     int64_t batch = 0, length = 0;
     if (reading->row_count++ == 0 && is_heading(l, record))
         return STATUS_OK;
-    size_t last = l->kind == LENGTHS_SAMPLED_BATCHES ? 1 : 0;
+    size_t last = l->kind == LENGTHS_BY_BATCH_IN_FILE ? 1 : 0;
     if (record->field_count != last + 1)
         return diag_error(
             diag, record->place, STATUS_BAD_INPUT, "%zu fields; a line has %s (docs/documents.md)",
@@ -169,7 +169,7 @@ struct histogram_bins {
     size_t row_count, capacity;         /* row_count: rows of the file so far, with the heading */
 };
 
-static enum status read_bin(void *context, const struct record *record, struct diag *diag)
+static enum status read_histogram_row(void *context, const struct record *record, struct diag *diag)
 {
     static const char *const heading[] = {"from", "upto", "share"};
     struct histogram_bins *bins = context;
@@ -212,7 +212,7 @@ static enum status open_histogram(struct lengths *l, const char *path, struct di
 {
     struct text text = {0};
     struct histogram_bins bins = {.lengths = l};
-    const struct record_handler handler = {&bins, read_bin, skip_comment};
+    const struct record_handler handler = {&bins, read_histogram_row, skip_comment};
     double all = 0;
     l->kind = LENGTHS_HISTOGRAM;
     enum status status = text_read(&text, path, diag);
@@ -242,7 +242,7 @@ enum status lengths_open(struct lengths *l, const char *text, uint64_t seed, str
         status = open_histogram(l, text + 10, diag);
     else
         status = read_length_file(l, text, diag);
-    if (status == STATUS_OK && l->kind == LENGTHS_SAMPLED_BATCHES && seed > 0)
+    if (status == STATUS_OK && l->kind == LENGTHS_BY_BATCH_IN_FILE && seed > 0)
         status = diag_error(
             diag, (struct loc){.name = "--seed"}, STATUS_BAD_INPUT,
             "is for lengths that are drawn or shuffled, but %s gives the documents of each batch",
@@ -251,7 +251,7 @@ enum status lengths_open(struct lengths *l, const char *text, uint64_t seed, str
         return status;
     l->rng = gsl_rng_alloc(gsl_rng_mt19937);
     gsl_rng_set(l->rng, (unsigned long)(seed > 0 ? seed : 1));
-    if (l->kind == LENGTHS_LIST && seed > 0)
+    if (l->kind == LENGTHS_LIST_IN_FILE && seed > 0)
         gsl_ran_shuffle(l->rng, l->length_or_upto, l->length_count, sizeof *l->length_or_upto);
     return STATUS_OK;
 }
@@ -281,11 +281,11 @@ int64_t lengths_take_next(struct lengths *l)
         l->put_back_length = 0;
         return length;
     }
-    if (l->kind != LENGTHS_LIST && l->kind != LENGTHS_SAMPLED_BATCHES)
+    if (l->kind != LENGTHS_LIST_IN_FILE && l->kind != LENGTHS_BY_BATCH_IN_FILE)
         return draw_length(l);
-    if (l->kind == LENGTHS_LIST && l->next == l->length_count)
+    if (l->kind == LENGTHS_LIST_IN_FILE && l->next == l->length_count)
         l->next = 0;
-    if (l->kind == LENGTHS_LIST)
+    if (l->kind == LENGTHS_LIST_IN_FILE)
         return l->length_or_upto[l->next++];
     /* A sampled batch ends where the next length has another batch number. The first call there returns 0, which stands
      * for the end of the batch, and the second call returns that length. At the end of the array every call returns
@@ -309,6 +309,6 @@ void lengths_put_back(struct lengths *l, int64_t length)
 
 bool lengths_are_used_up(const struct lengths *l)
 {
-    return l->kind == LENGTHS_SAMPLED_BATCHES && l->put_back_length == 0 &&
+    return l->kind == LENGTHS_BY_BATCH_IN_FILE && l->put_back_length == 0 &&
            l->next == l->length_count;
 }

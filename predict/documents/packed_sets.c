@@ -117,7 +117,7 @@ void packed_sets_release(struct packed_sets *packed_sets)
     *packed_sets = (struct packed_sets){0};
 }
 
-double packed_set_tokens(const struct packed_set *packed_set, size_t batch)
+double packed_set_batch_tokens(const struct packed_set *packed_set, size_t batch)
 {
     return (double)packed_set->batch[batch].document_tokens;
 }
@@ -126,6 +126,6 @@ double packed_set_mean_tokens(const struct packed_set *packed_set, size_t count)
 {
     double tokens = 0;
     for (size_t i = 0; i < count; i++)
-        tokens += packed_set_tokens(packed_set, i);
+        tokens += packed_set_batch_tokens(packed_set, i);
     return tokens / (double)count;
 }

@@ -17,7 +17,7 @@ struct packed_sets_request {
     const char *lengths_text;
     uint64_t seed;
     enum packing_policy policy;
-    enum packing_balance balance;
+    enum packing_balance_policy balance;
     /* number of batches of each packed set, 1 or more; a packed set has fewer if a file of sampled batches has fewer */
     size_t batch_count;
 };
@@ -51,9 +51,9 @@ enum status packed_sets_find(const struct packed_set **found, struct packed_sets
                              struct diag *diag);
 void packed_sets_release(struct packed_sets *packed_sets);
 
-/* packed_set_tokens() returns the tokens that belong to documents in batch number `batch`, packed_set_mean_tokens()
- * their mean over the first `count` batches. */
-double packed_set_tokens(const struct packed_set *packed_set, size_t batch);
+/* packed_set_batch_tokens() returns the tokens that belong to documents in batch number `batch`,
+ * packed_set_mean_tokens() their mean over the first `count` batches. */
+double packed_set_batch_tokens(const struct packed_set *packed_set, size_t batch);
 double packed_set_mean_tokens(const struct packed_set *packed_set, size_t count);
 
 #endif

@@ -11,7 +11,7 @@ const char *const packing_names[PACKING_COUNT] = {"first-fit", "best-fit", "buck
 void packed_batch_release(struct packed_batch *batch)
 {
     for (uint32_t s = 0; s < batch->sequence_count; s++)
-        free(batch->sequence[s].document_tokens);
+        free(batch->sequence[s].tokens_of_each_document);
     free(batch->sequence);
     *batch = (struct packed_batch){0};
 }
@@ -40,10 +40,11 @@ static void add_document(struct packed_batch *batch, struct packed_sequence *seq
 {
     if (sequence->document_count == sequence->capacity) {
         sequence->capacity = sequence->capacity > 0 ? 2 * sequence->capacity : 8;
-        sequence->document_tokens = heap_realloc(sequence->document_tokens, sequence->capacity,
-                                                 sizeof *sequence->document_tokens);
+        sequence->tokens_of_each_document =
+            heap_realloc(sequence->tokens_of_each_document, sequence->capacity,
+                         sizeof *sequence->tokens_of_each_document);
     }
-    sequence->document_tokens[sequence->document_count++] = padded;
+    sequence->tokens_of_each_document[sequence->document_count++] = padded;
     sequence->used_tokens += padded;
     batch->document_count++;
     batch->document_tokens += tokens;
@@ -117,15 +118,16 @@ static void set_visible_pairs(struct packed_batch *batch, const struct packing_o
     for (uint32_t s = 0; s < batch->sequence_count; s++) {
         struct packed_sequence *sequence = &batch->sequence[s];
         for (uint32_t i = 0; i < sequence->document_count; i++) {
-            sequence->visible_pairs += causal_pairs_of_length(sequence->document_tokens[i]);
-            squares += (double)sequence->document_tokens[i] * (double)sequence->document_tokens[i];
+            sequence->visible_pairs += causal_pairs_of_length(sequence->tokens_of_each_document[i]);
+            squares += (double)sequence->tokens_of_each_document[i] *
+                       (double)sequence->tokens_of_each_document[i];
         }
         sequence->visible_pairs +=
             causal_pairs_of_length(o->sequence_tokens - sequence->used_tokens);
         batch->visible_pairs += sequence->visible_pairs;
     }
     batch->causal_pairs = batch->sequence_count * causal_pairs_of_length(o->sequence_tokens);
-    batch->squared_length_ratio =
+    batch->document_to_sequence_square_ratio =
         squares /
         ((double)batch->sequence_count * (double)o->sequence_tokens * (double)o->sequence_tokens);
     batch->padding_tokens = batch->sequence_count * o->sequence_tokens - batch->document_tokens;
@@ -149,7 +151,7 @@ enum status packing_pack_next_step(struct packed_batch *batch, struct lengths *l
     while (placed && (length = lengths_take_next(lengths)) > 0)
         placed = o->policy == PACKING_TRUNCATE ? place_in_pieces(batch, o, lengths, length)
                                                : place_as_whole(batch, o, lengths, length);
-    if (!placed && lengths->kind == LENGTHS_SAMPLED_BATCHES)
+    if (!placed && lengths->kind == LENGTHS_BY_BATCH_IN_FILE)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "batch %lld of %s does not fit into %u sequences of %lld tokens with "
                           "--packing %s: document %llu, of %lld tokens, finds no place",
@@ -190,7 +192,7 @@ void packed_batch_documents(const struct packed_batch *batch, int64_t seq,
         int64_t *length = heap_alloc(sequence->document_count + 1, sizeof *length);
         uint32_t count = sequence->document_count;
         if (count > 0)
-            memcpy(length, sequence->document_tokens, count * sizeof *length);
+            memcpy(length, sequence->tokens_of_each_document, count * sizeof *length);
         if (sequence->used_tokens < seq)
             length[count++] = seq - sequence->used_tokens;
         documents_set_lengths(documents, arena, s, length, count);

@@ -40,10 +40,10 @@ extern const char *const packing_names[PACKING_COUNT];
  * fewest pairs so far. If the largest part would not become smaller, each part keeps its sequences; a rank still begins
  * with its largest micro-batch. A fourth way, DYNAMIC_CP, which gives long documents more context ranks, is known only
  * by name and not modelled. */
-enum packing_balance {
+enum packing_balance_policy {
     BALANCE_NONE,
-    BALANCE_PAIRS,
-    BALANCE_RANKS,
+    BALANCE_MICRO_BATCHES_OF_RANK,
+    BALANCE_RANKS_AND_MICRO_BATCHES,
     BALANCE_DYNAMIC_CP,
     BALANCE_COUNT
 };
@@ -51,7 +51,7 @@ extern const char *const balance_names[BALANCE_COUNT];
 
 struct packing_options {
     enum packing_policy policy;
-    enum packing_balance balance;
+    enum packing_balance_policy balance;
     int64_t sequence_tokens; /* tokens of a sequence; round_documents_to divides them */
     /* document lengths are rounded up to a multiple of this number of tokens; 1: they are not rounded */
     int64_t round_documents_to;
@@ -63,7 +63,7 @@ struct packing_options {
 
 struct packed_sequence {
     /* [document_count] the length of each document, rounded up to the multiple that is asked for; on the heap */
-    int64_t *document_tokens;
+    int64_t *tokens_of_each_document;
     uint32_t document_count, capacity;
     int64_t used_tokens;  /* the sum of the lengths */
     int64_t length_class; /* the class of lengths that the sequence takes; -1: not decided yet */
@@ -83,7 +83,7 @@ struct packed_batch {
      * document */
     double visible_pairs, causal_pairs;
     /* the sum of the squares of documents' lengths, divided by the sum of the squares of sequences' lengths */
-    double squared_length_ratio;
+    double document_to_sequence_square_ratio;
     /* the data-parallel rank with the most visible pairs; of several, the first */
     uint32_t fullest_rank;
     double fullest_over_mean; /* its visible pairs, divided by the mean over ranks */

@@ -16,13 +16,13 @@ enum {
 
 /* Returns the field that says that an adapter is trained, LAUNCH_ADAPTER_ON or LAUNCH_ADAPTER. Returns
  * LAUNCH_FIELD_COUNT if none is trained. */
-static enum launch_field adapter_field(const struct launch *launch)
+static enum launch_field field_that_turns_adapter_on(const struct launch *launch)
 {
     if (launch_has_field(launch, LAUNCH_ADAPTER_ON))
         return launch_is_on(launch, LAUNCH_ADAPTER_ON) ? LAUNCH_ADAPTER_ON : LAUNCH_FIELD_COUNT;
     bool named = launch_has_field(launch, LAUNCH_ADAPTER) &&
                  !launch_is_predicted_value(NULL, launch_field_text(launch, LAUNCH_ADAPTER)) &&
-                 !launch_text_is(launch, LAUNCH_ADAPTER, "full");
+                 !launch_field_text_is(launch, LAUNCH_ADAPTER, "full");
     return named ? LAUNCH_ADAPTER : LAUNCH_FIELD_COUNT;
 }
 
@@ -81,9 +81,9 @@ static const char *why_adapters_unmodelled(const struct launch *launch,
                                            const struct transformer *model, int64_t targets)
 {
     const bool is_lora = launch_has_field(launch, LAUNCH_ADAPTER_ON) ||
-                         launch_text_is(launch, LAUNCH_ADAPTER, "lora") ||
-                         launch_text_is(launch, LAUNCH_ADAPTER, "qlora") ||
-                         launch_text_is(launch, LAUNCH_ADAPTER, "lora-8bit");
+                         launch_field_text_is(launch, LAUNCH_ADAPTER, "lora") ||
+                         launch_field_text_is(launch, LAUNCH_ADAPTER, "qlora") ||
+                         launch_field_text_is(launch, LAUNCH_ADAPTER, "lora-8bit");
     if (!is_lora)
         return "another kind than LoRA";
     if (!launch_is_of_family(launch, LAUNCH_TRAINER))
@@ -112,7 +112,8 @@ static void add_adapter_option(struct launch *launch, enum launch_field field, i
     text_put_i64(&text, launch_count_or(launch, LAUNCH_ADAPTER_RANK, default_rank));
     if (targets != 0)
         text_puts(&text, ":");
-    name_set_put(&text, (uint32_t)targets, adapter_target_names, ADAPTER_TARGET_COUNT, ",");
+    name_set_append_to_text(&text, (uint32_t)targets, adapter_target_names, ADAPTER_TARGET_COUNT,
+                            ",");
     launch_add_option(launch, field, "adapter", text.data);
     text_release(&text);
 }
@@ -133,8 +134,8 @@ static bool is_quantised_model(const struct launch *launch)
 static const char *add_frozen_weights(struct launch *launch, const struct transformer *model,
                                       enum launch_field field)
 {
-    const bool qlora = launch_text_is(launch, LAUNCH_ADAPTER, "qlora");
-    const bool is_8_bit = launch_text_is(launch, LAUNCH_ADAPTER, "lora-8bit") ||
+    const bool qlora = launch_field_text_is(launch, LAUNCH_ADAPTER, "qlora");
+    const bool is_8_bit = launch_field_text_is(launch, LAUNCH_ADAPTER, "lora-8bit") ||
                           launch_is_on(launch, LAUNCH_FROZEN_8BIT);
     const bool is_doubly_quantised = launch_has_field(launch, LAUNCH_FROZEN_DOUBLE)
                                          ? launch_is_on(launch, LAUNCH_FROZEN_DOUBLE)
@@ -163,10 +164,10 @@ static const char *add_frozen_weights(struct launch *launch, const struct transf
     return "bits";
 }
 
-const char *launch_adapter_options(struct launch *launch, const struct transformer *model,
-                                   enum launch_field *field)
+const char *launch_add_adapter_options(struct launch *launch, const struct transformer *model,
+                                       enum launch_field *field)
 {
-    *field = adapter_field(launch);
+    *field = field_that_turns_adapter_on(launch);
     if (*field == LAUNCH_FIELD_COUNT)
         return NULL;
     const int64_t targets = adapter_targets_of(launch);

@@ -197,7 +197,7 @@ static void set_config_fields(struct launch *l, const struct choices *c)
     launch_set_count(l, LAUNCH_CHECKPOINTS_HOST, host);
 }
 
-void launch_deepspeed_fields(struct launch *l, const struct choices *c)
+void launch_set_deepspeed_fields(struct launch *l, const struct choices *c)
 {
     const struct transformer *m = c->model;
     megatron_set_model_fields(l, m);
@@ -207,7 +207,7 @@ void launch_deepspeed_fields(struct launch *l, const struct choices *c)
         launch_set_text(l, LAUNCH_NORM, "rmsnorm");
     if (m->positions == POSITIONS_ROPE)
         launch_set_count(l, LAUNCH_ROPE, 1);
-    text_printf(&l->printed_comments,
+    text_printf(&l->comments_to_print,
                 "# the vocabulary is the tokenizer's: %lld tokens are predicted\n",
                 (long long)m->vocab);
     megatron_set_size_fields(l, c);
@@ -249,12 +249,12 @@ static enum status add_weight_options(struct launch *l, struct diag *diag)
         weights_names[parts ? CHOICE_WEIGHTS_HSDP : CHOICE_WEIGHTS_REPLICATED + stage]);
     if (parts)
         launch_add_count_option(l, LAUNCH_SHARD_RANKS, "shard", shard);
-    bool host = launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "cpu") ||
-                launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme") ||
+    bool host = launch_field_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "cpu") ||
+                launch_field_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme") ||
                 launch_is_on(l, LAUNCH_OPTIMIZER_OFFLOAD);
     if (host)
         launch_add_option(l, LAUNCH_OPTIMIZER_DEVICE, "optimizer", "host");
-    if (launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme"))
+    if (launch_field_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme"))
         launch_remark_on_field(
             l, REMARK_UNMODELLED, LAUNCH_OPTIMIZER_DEVICE,
             "states are in the host's memory here, and no disk's time is predicted");
@@ -265,9 +265,9 @@ static void add_recompute_options(struct launch *l)
 {
     bool full = launch_is_on(l, LAUNCH_CHECKPOINTS) ||
                 launch_is_on(l, LAUNCH_DEEPSPEED_CHECKPOINTS) ||
-                launch_text_is(l, LAUNCH_GRANULARITY, "full");
-    bool selective =
-        launch_text_is(l, LAUNCH_GRANULARITY, "selective") || launch_is_on(l, LAUNCH_SELECTIVE);
+                launch_field_text_is(l, LAUNCH_GRANULARITY, "full");
+    bool selective = launch_field_text_is(l, LAUNCH_GRANULARITY, "selective") ||
+                     launch_is_on(l, LAUNCH_SELECTIVE);
     bool host = launch_is_on(l, LAUNCH_CHECKPOINTS_HOST);
     if (!full && !selective && !l->has_framework[LAUNCH_MEGATRON_DEEPSPEED]) {
         launch_add_remark_printf(
@@ -297,8 +297,8 @@ static void add_batch_options(struct launch *l, struct launch_known_facts given,
     megatron_add_batch_options(l);
 }
 
-enum status launch_deepspeed_options(struct launch *l, struct launch_known_facts given,
-                                     struct diag *diag)
+enum status launch_add_deepspeed_options(struct launch *l, struct launch_known_facts given,
+                                         struct diag *diag)
 {
     bool arguments = l->has_framework[LAUNCH_MEGATRON_DEEPSPEED];
     struct launch_degrees d = {.tp = launch_count_or(l, LAUNCH_TP, 1),

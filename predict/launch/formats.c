@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define FORMAT_NOT_READ LAUNCH_FRAMEWORK_COUNT
+#define NO_FRAMEWORK_READS_FORMAT LAUNCH_FRAMEWORK_COUNT
 
 /* The columns are the members of struct launch_format: name, framework, keys, arguments, programs, advice_instead.
  * Formats that are not read come first, since some of them have keys of Trainer besides their own. Sources: the
@@ -14,44 +14,44 @@
  * levanter/main/train_lm.py, examples/configs of prime-rl. */
 /* clang-format off */
 static const struct launch_format formats[] = {
-    {"torchtune", FORMAT_NOT_READ,
+    {"torchtune", NO_FRAMEWORK_READS_FORMAT,
      "tokenizer._component_ model._component_ optimizer._component_", NULL, "tune torchtune",
      "give its settings as options: the model's config.json as --model, tokenizer.max_seq_len as --seq, batch_size as "
      "--micro-batch, with --profile torchtitan --weights zero3"},
-    {"LitGPT", FORMAT_NOT_READ,
+    {"LitGPT", NO_FRAMEWORK_READS_FORMAT,
      "train.micro_batch_size train.global_batch_size", NULL, "litgpt",
      "give its settings as options: the model as --model, train.max_seq_length as --seq, train.micro_batch_size as "
      "--micro-batch, train.global_batch_size as --batch, with --profile hf --weights zero3"},
-    {"NeMo", FORMAT_NOT_READ,
+    {"NeMo", NO_FRAMEWORK_READS_FORMAT,
      "trainer.devices trainer.num_nodes model.micro_batch_size model.tensor_model_parallel_size policy.train_micro_batch_size "
      "cluster.gpus_per_node",
      NULL, "nemo_rl nemo_automodel",
      "give its settings as options: the model as --model, the length as --seq, micro_batch_size as --micro-batch, "
      "global_batch_size as --batch, tensor_model_parallel_size as --tp, pipeline_model_parallel_size as --pp, "
      "context_parallel_size as --cp, with --profile megatron"},
-    {"GPT-NeoX", FORMAT_NOT_READ,
+    {"GPT-NeoX", NO_FRAMEWORK_READS_FORMAT,
      "pipe_parallel_size pipe-parallel-size model_parallel_size model-parallel-size", NULL, "deepy.py gpt-neox",
      "give its settings as options: num_layers, hidden_size and the like as --model layers=...,hidden=..., seq_length as "
      "--seq, train_micro_batch_size_per_gpu as --micro-batch, pipe_parallel_size as --pp, model_parallel_size as --tp, "
      "with --profile deepspeed"},
-    {"MaxText", FORMAT_NOT_READ,
+    {"MaxText", NO_FRAMEWORK_READS_FORMAT,
      "base_emb_dim base_num_decoder_layers ici_fsdp_parallelism dcn_data_parallelism max_target_length", NULL, "MaxText maxtext",
      "give its settings as options: base_emb_dim and the like as --model layers=...,hidden=..., max_target_length as "
      "--seq, per_device_batch_size as --micro-batch, with --weights zero3"},
-    {"Levanter", FORMAT_NOT_READ,
+    {"Levanter", NO_FRAMEWORK_READS_FORMAT,
      "trainer.train_batch_size trainer.mp", NULL, "levanter",
      "give its settings as options: model as --model, the length as --seq, trainer.train_batch_size as --batch, with "
      "--weights zero3"},
-    {"ColossalAI", FORMAT_NOT_READ, NULL, NULL, "colossalai colossal_llama",
+    {"ColossalAI", NO_FRAMEWORK_READS_FORMAT, NULL, NULL, "colossalai colossal_llama",
      "give its settings as options: --model, --seq, --micro-batch, --tp, --pp, --zero"},
-    {"xtuner", FORMAT_NOT_READ, NULL, NULL, "xtuner",
+    {"xtuner", NO_FRAMEWORK_READS_FORMAT, NULL, NULL, "xtuner",
      "give its settings as options: --model, --seq, --micro-batch, with --profile hf or deepspeed"},
-    {"Composer", FORMAT_NOT_READ, NULL, NULL, "composer", "give the YAML file that the command names"},
-    {"Kubernetes", FORMAT_NOT_READ, "apiVersion", NULL, NULL,
+    {"Composer", NO_FRAMEWORK_READS_FORMAT, NULL, NULL, "composer", "give the YAML file that the command names"},
+    {"Kubernetes", NO_FRAMEWORK_READS_FORMAT, "apiVersion", NULL, NULL,
      "give the command that its container runs, between quotes, or the script"},
-    {"SkyPilot", FORMAT_NOT_READ, "resources.accelerators", NULL, NULL,
+    {"SkyPilot", NO_FRAMEWORK_READS_FORMAT, "resources.accelerators", NULL, NULL,
      "give the command under run, between quotes, or the script"},
-    {"Docker Compose", FORMAT_NOT_READ, "services.", NULL, NULL,
+    {"Docker Compose", NO_FRAMEWORK_READS_FORMAT, "services.", NULL, NULL,
      "give the command that the service runs, between quotes, or the script"},
 
     {"Accelerate", LAUNCH_ACCELERATE, "distributed_type compute_environment", NULL, NULL, NULL},

@@ -13,8 +13,9 @@
 
 struct launch_format {
     const char *name; /* "Axolotl" */
-    /* the framework whose table has the format's settings. LAUNCH_TABLE_FILE: a table file has them, and this struct is
-     * the first member of its struct launch_table_file. LAUNCH_FRAMEWORK_COUNT: the format is not read */
+    /* the framework whose table has the format's settings. LAUNCH_FRAMEWORK_OF_TABLE_FILE: a table file has them, and
+     * this struct is the first member of its struct launch_table_file. LAUNCH_FRAMEWORK_COUNT: the format is not read
+     * */
     enum launch_framework framework;
     /* The next three are lists of names, separated by blanks; NULL: an empty list. An entry that ends in '.' or '*'
      * stands for all names that begin with it (without the '*'). An entry "name=value" of `keys` or `arguments` matches
@@ -31,8 +32,8 @@ const struct launch_format *launch_formats(size_t *count);
 
 /* Returns the first format that lists a key or an argument of the settings, or its engine (launch_format_of_engine()).
  * Returns NULL if no format does. */
-const struct launch_format *launch_format_of(const struct launch *launch,
-                                             const struct settings *settings);
+const struct launch_format *launch_format_of_settings(const struct launch *launch,
+                                                      const struct settings *settings);
 
 /* Returns the format of another engine of the format's framework if that engine's format lists a key or an argument of
  * the settings; else returns `format`. */

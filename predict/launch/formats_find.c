@@ -5,7 +5,7 @@
 
 /* True if the entry of `size` bytes equals the name, or if it ends in '.' or '*' and the name begins with it (without
  * the '*'). */
-static bool entry_matches_name(const char *entry, size_t size, const char *name)
+static bool list_entry_matches_setting_name(const char *entry, size_t size, const char *name)
 {
     if (size == 0)
         return false; /* the list has two blanks in a row, or an entry "=value" */
@@ -21,8 +21,8 @@ static bool list_has_setting(const char *list, const char *name, const char *val
     while (list != NULL && *list != '\0') {
         size_t size = strcspn(list, " "), equals = strcspn(list, "=");
         if (equals >= size
-                ? entry_matches_name(list, size, name)
-                : value != NULL && entry_matches_name(list, equals, name) &&
+                ? list_entry_matches_setting_name(list, size, name)
+                : value != NULL && list_entry_matches_setting_name(list, equals, name) &&
                       launch_pattern_matches(list + equals + 1, size - equals - 1, value))
             return true;
         list += size + (list[size] == ' ');
@@ -30,7 +30,7 @@ static bool list_has_setting(const char *list, const char *name, const char *val
     return false;
 }
 
-static bool has_key_of(const struct launch_format *format, const struct settings *settings)
+static bool has_key_of_format(const struct launch_format *format, const struct settings *settings)
 {
     for (size_t i = 0; i < settings->setting_count; i++) {
         const struct setting *setting = &settings->row[i];
@@ -46,7 +46,7 @@ static bool has_key_of(const struct launch_format *format, const struct settings
  * format; else returns NULL. */
 static const char *framework_of_engine(const struct launch_format *format)
 {
-    return format->framework == LAUNCH_TABLE_FILE
+    return format->framework == LAUNCH_FRAMEWORK_OF_TABLE_FILE
                ? ((const struct launch_table_file *)(const void *)format)->framework_of_engine_file
                : NULL;
 }
@@ -62,11 +62,11 @@ static const struct launch_format *format_by_order(const struct launch *launch, 
     return i - tables < count ? &formats[i - tables] : NULL;
 }
 
-const struct launch_format *launch_format_of(const struct launch *launch,
-                                             const struct settings *settings)
+const struct launch_format *launch_format_of_settings(const struct launch *launch,
+                                                      const struct settings *settings)
 {
     const struct launch_format *format = format_by_order(launch, 0);
-    for (size_t f = 1; format != NULL && !has_key_of(format, settings); f++)
+    for (size_t f = 1; format != NULL && !has_key_of_format(format, settings); f++)
         format = format_by_order(launch, f);
     return launch_format_of_engine(launch, format, settings);
 }
@@ -78,7 +78,7 @@ const struct launch_format *launch_format_of_engine(const struct launch *launch,
     const struct launch_format *engine;
     for (size_t f = 0; format != NULL && (engine = format_by_order(launch, f)) != NULL; f++) {
         const char *of = framework_of_engine(engine);
-        if (of != NULL && strcmp(of, format->name) == 0 && has_key_of(engine, settings))
+        if (of != NULL && strcmp(of, format->name) == 0 && has_key_of_format(engine, settings))
             return engine;
     }
     return format;

@@ -100,8 +100,8 @@ static enum status add_model_options(struct launch *l, struct launch_known_facts
     return launch_add_model_option(l, &m, true, diag);
 }
 
-enum status launch_foundry_options(struct launch *l, struct launch_known_facts given,
-                                   struct diag *diag)
+enum status launch_add_foundry_options(struct launch *l, struct launch_known_facts given,
+                                       struct diag *diag)
 {
     enum status status = add_model_options(l, given, diag);
     if (status == STATUS_OK)
@@ -110,15 +110,16 @@ enum status launch_foundry_options(struct launch *l, struct launch_known_facts g
             "FULL_SHARD SHARD_GRAD_OP NO_SHARD HYBRID_SHARD _HYBRID_SHARD_ZERO2", diag);
     if (status != STATUS_OK)
         return status;
-    bool zero2 = launch_text_is(l, LAUNCH_SHARDING, "_HYBRID_SHARD_ZERO2");
+    bool zero2 = launch_field_text_is(l, LAUNCH_SHARDING, "_HYBRID_SHARD_ZERO2");
     launch_add_degree_options(l, (struct launch_degrees){.tp = 1, .pp = 1, .cp = 1, .hp = 1});
     launch_add_option(l, LAUNCH_FIELD_COUNT, "profile", "fsdp1");
     launch_add_option(l, LAUNCH_SHARDING, "weights",
-                      launch_text_is(l, LAUNCH_SHARDING, "NO_SHARD")                ? "replicated"
-                      : zero2 || launch_text_is(l, LAUNCH_SHARDING, "HYBRID_SHARD") ? "hsdp"
-                                                                                    : "zero3");
+                      launch_field_text_is(l, LAUNCH_SHARDING, "NO_SHARD") ? "replicated"
+                      : zero2 || launch_field_text_is(l, LAUNCH_SHARDING, "HYBRID_SHARD")
+                          ? "hsdp"
+                          : "zero3");
     /* parameters stay gathered for the backward */
-    if (zero2 || launch_text_is(l, LAUNCH_SHARDING, "SHARD_GRAD_OP"))
+    if (zero2 || launch_field_text_is(l, LAUNCH_SHARDING, "SHARD_GRAD_OP"))
         launch_add_option(l, LAUNCH_SHARDING, "reshard", "never");
     if (launch_has_field(l, LAUNCH_SEQ))
         launch_add_count_option(l, LAUNCH_SEQ, "seq", launch_count_or(l, LAUNCH_SEQ, 0));
@@ -133,12 +134,12 @@ enum status launch_foundry_options(struct launch *l, struct launch_known_facts g
                       : launch_is_on(l, LAUNCH_CHECKPOINTS_HOST) ? "offload"
                                                                  : "full");
     launch_add_option(l, LAUNCH_DTYPE, "dtype",
-                      launch_text_is(l, LAUNCH_DTYPE, "fp32")       ? "f32"
-                      : launch_text_is(l, LAUNCH_DTYPE, "amp_fp16") ? "f16"
-                                                                    : "bf16");
-    if (launch_text_is(l, LAUNCH_ATTENTION, "triton"))
+                      launch_field_text_is(l, LAUNCH_DTYPE, "fp32")       ? "f32"
+                      : launch_field_text_is(l, LAUNCH_DTYPE, "amp_fp16") ? "f16"
+                                                                          : "bf16");
+    if (launch_field_text_is(l, LAUNCH_ATTENTION, "triton"))
         launch_add_option(l, LAUNCH_ATTENTION, "attention", "triton");
-    else if (launch_text_is(l, LAUNCH_ATTENTION, "flash"))
+    else if (launch_field_text_is(l, LAUNCH_ATTENTION, "flash"))
         launch_add_option(l, LAUNCH_ATTENTION, "attention", "fa2");
     else if (launch_has_field(l, LAUNCH_ATTENTION))
         launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_ATTENTION,

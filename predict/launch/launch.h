@@ -49,7 +49,7 @@ enum launch_framework {
     LAUNCH_ACCELERATE,
     LAUNCH_TRAINER, /* TRL's scripts, and others of Hugging Face's Trainer */
     LAUNCH_FOUNDRY,
-    LAUNCH_TABLE_FILE, /* a framework of a table file (launch/NAME.csv) */
+    LAUNCH_FRAMEWORK_OF_TABLE_FILE, /* a framework of a table file (launch/NAME.csv) */
     LAUNCH_LAUNCHER, /* torchrun, deepspeed, accelerate launch, srun; DeepSpeed's arguments of any program */
     LAUNCH_FRAMEWORK_COUNT
 };
@@ -143,7 +143,7 @@ struct launch {
      * rows */
     struct launch_option table_option[LAUNCH_OPTIONS_MAX];
     size_t table_option_count;
-    struct text printed_comments; /* lines that launch_print() writes before the settings */
+    struct text comments_to_print; /* lines that launch_print() writes before the settings */
     /* the folder of the file that launch_read() is reading; NULL: it reads none */
     const char *script_folder;
     const char *files_named_by_script[8]; /* files that the script names, which are read after it */
@@ -178,11 +178,11 @@ struct launch_known_facts {
     int64_t gpu_count; /* 0: not known */
     /* take a mixture of experts as a dense model of its active parameters */
     bool takes_experts_as_dense;
-    bool has_model;           /* the caller has a model: files need not name one */
-    bool has_vocabulary;      /* the caller has the model's vocabulary */
-    bool has_sequence_length; /* the caller has the tokens of a sequence */
-    const char *model_name;   /* the caller's model; NULL: it has none */
-    double gpu_bytes;         /* memory of a GPU, as CUDA reports it; 0: not known */
+    bool is_model_known;           /* the caller has a model: files need not name one */
+    bool is_vocabulary_known;      /* the caller has the model's vocabulary */
+    bool is_sequence_length_known; /* the caller has the tokens of a sequence */
+    const char *model_name;        /* the caller's model; NULL: it has none */
+    double gpu_bytes;              /* memory of a GPU, as CUDA reports it; 0: not known */
 };
 
 /* Fills launch->option with the options that mean the same as the settings that were read, and adds remarks on what

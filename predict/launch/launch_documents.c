@@ -71,7 +71,7 @@ enum document_naming {
 };
 
 static enum document_naming naming_of_document(const struct launch *launch,
-                                               const struct shell_document *document)
+                                               const struct shell_file_from_here_document *document)
 {
     if (!launch_has_field(launch, LAUNCH_DEEPSPEED_CONFIG) || document->file == NULL)
         return launch->has_framework[LAUNCH_MEGATRON] ? NAMED_OTHER : NAMED_NONE;
@@ -83,7 +83,7 @@ static enum document_naming naming_of_document(const struct launch *launch,
  * DeepSpeed configuration; then fields are set from it, and a wrong value is an error. Faulty JSON, or JSON without a
  * key of DeepSpeed, is an error only if the command names the document's file. */
 static enum status read_document(struct launch *launch, const char *name,
-                                 const struct shell_document *document, bool *taken,
+                                 const struct shell_file_from_here_document *document, bool *taken,
                                  struct diag *diag)
 {
     enum document_naming named = naming_of_document(launch, document);
@@ -97,7 +97,7 @@ static enum status read_document(struct launch *launch, const char *name,
     put_json_with_open_parts_as_text(&lines, document->text);
     enum status status = settings_read_json(&settings, name, lines.data, lines.size,
                                             named == NAMED_THIS ? diag : NULL);
-    const struct launch_format *format = launch_format_of(launch, &settings);
+    const struct launch_format *format = launch_format_of_settings(launch, &settings);
     if (status == STATUS_OK && format != NULL && format->framework == LAUNCH_DEEPSPEED_JSON) {
         *taken = true;
         status = launch_set_fields(launch, LAUNCH_DEEPSPEED_JSON, &settings, diag);
@@ -114,12 +114,12 @@ static enum status read_document(struct launch *launch, const char *name,
     return status;
 }
 
-enum status launch_read_documents(struct launch *launch, const char *name,
-                                  const struct shell_script *script, struct diag *diag)
+enum status launch_read_here_documents(struct launch *launch, const char *name,
+                                       const struct shell_script *script, struct diag *diag)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < script->document_count && status == STATUS_OK; i++) {
-        const struct shell_document *document = &script->document[i];
+        const struct shell_file_from_here_document *document = &script->document[i];
         bool taken = false;
         if (document->text[strspn(document->text, " \t\r\n")] == '{')
             status = read_document(launch, name, document, &taken, diag);

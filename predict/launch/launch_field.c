@@ -7,7 +7,7 @@ static const char *const kind_names[] = {"a whole number", "true or false", "any
                                          "a text"};
 
 /* True if a value below 1 of the field is an error. In other fields such a value may mean "all" or "none". */
-static bool is_positive_count(enum launch_field field)
+static bool must_field_be_positive(enum launch_field field)
 {
     static const enum launch_field amounts[] = {
         LAUNCH_LAYERS,   LAUNCH_HIDDEN,      LAUNCH_FFN,          LAUNCH_HEADS,
@@ -53,7 +53,7 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
     bool is_derived_from_rest =
         (row->field == LAUNCH_GLOBAL_BATCH || row->field == LAUNCH_DP_SHARD) &&
         read.whole_number == -1; /* torchtitan's: as follows from the rest */
-    if (row->kind == LAUNCH_WHOLE_NUMBER && is_positive_count(row->field) &&
+    if (row->kind == LAUNCH_WHOLE_NUMBER && must_field_be_positive(row->field) &&
         read.whole_number < 1 && !is_derived_from_rest)
         return diag_error(diag, setting->place, STATUS_BAD_INPUT, "%s: %lld is below 1",
                           setting->name, (long long)read.whole_number);

@@ -15,7 +15,7 @@ static const char *const program_names[LAUNCH_FRAMEWORK_COUNT] = {
 
 const char *launch_framework_name(struct launch *launch, enum launch_framework framework)
 {
-    if (framework == LAUNCH_TABLE_FILE && launch->table_file != NULL)
+    if (framework == LAUNCH_FRAMEWORK_OF_TABLE_FILE && launch->table_file != NULL)
         return arena_printf(&launch->arena, "settings of %s", launch->table_file->format.name);
     return program_names[framework];
 }
@@ -23,13 +23,15 @@ const char *launch_framework_name(struct launch *launch, enum launch_framework f
 bool launch_is_of_family(const struct launch *launch, enum launch_framework framework)
 {
     return launch->has_framework[framework] ||
-           (launch->has_framework[LAUNCH_TABLE_FILE] && launch->table_file->family == framework);
+           (launch->has_framework[LAUNCH_FRAMEWORK_OF_TABLE_FILE] &&
+            launch->table_file->family == framework);
 }
 
-enum status launch_use_table(struct launch *launch, const struct launch_format *format,
-                             struct loc at, struct diag *diag)
+enum status launch_use_table_file_of_format(struct launch *launch,
+                                            const struct launch_format *format, struct loc at,
+                                            struct diag *diag)
 {
-    if (format->framework != LAUNCH_TABLE_FILE)
+    if (format->framework != LAUNCH_FRAMEWORK_OF_TABLE_FILE)
         return STATUS_OK;
     const struct launch_table_file *table = (const struct launch_table_file *)(const void *)format;
     if (launch->table_file != NULL && launch->table_file != table)
@@ -44,14 +46,14 @@ enum status launch_check_frameworks(struct launch *launch, struct diag *diag)
 {
     static const enum launch_framework exclusive[] = {LAUNCH_TORCHTITAN, LAUNCH_MEGATRON,
                                                       LAUNCH_MEGATRON_DEEPSPEED, LAUNCH_FOUNDRY,
-                                                      LAUNCH_TABLE_FILE};
+                                                      LAUNCH_FRAMEWORK_OF_TABLE_FILE};
     for (size_t i = 0; i < ARRAY_LEN(exclusive); i++)
         for (int other = 0; other < LAUNCH_FRAMEWORK_COUNT; other++) {
             bool pair = exclusive[i] == LAUNCH_MEGATRON_DEEPSPEED && other == LAUNCH_DEEPSPEED_JSON;
-            pair =
-                pair || (exclusive[i] == LAUNCH_TABLE_FILE && launch->has_framework[exclusive[i]] &&
-                         launch->table_file->family == LAUNCH_TRAINER &&
-                         (other == LAUNCH_DEEPSPEED_JSON || other == LAUNCH_ACCELERATE));
+            pair = pair || (exclusive[i] == LAUNCH_FRAMEWORK_OF_TABLE_FILE &&
+                            launch->has_framework[exclusive[i]] &&
+                            launch->table_file->family == LAUNCH_TRAINER &&
+                            (other == LAUNCH_DEEPSPEED_JSON || other == LAUNCH_ACCELERATE));
             if (launch->has_framework[exclusive[i]] && launch->has_framework[other] &&
                 other != (int)exclusive[i] && !pair)
                 return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,

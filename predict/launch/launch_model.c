@@ -29,12 +29,12 @@ static struct transformer model_in_canonical_form(const struct transformer *t)
 }
 
 /* True if two models have the same value in a field, as it is printed. */
-static bool is_same_field(const struct transformer *a, const struct transformer *b,
-                          const struct transformer_field *field)
+static bool is_model_field_equal(const struct transformer *a, const struct transformer *b,
+                                 const struct transformer_field *field)
 {
     struct text of_a = {0}, of_b = {0};
-    transformer_field_put(&of_a, a, field);
-    transformer_field_put(&of_b, b, field);
+    transformer_field_append_to_text(&of_a, a, field);
+    transformer_field_append_to_text(&of_b, b, field);
     const bool same = strcmp(of_a.data, of_b.data) == 0;
     text_release(&of_a);
     text_release(&of_b);
@@ -49,20 +49,21 @@ static bool are_equal_models(const struct transformer *a, const struct transform
 {
     const struct transformer one = model_in_canonical_form(a), other = model_in_canonical_form(b);
     bool same = true;
-    for (size_t i = 0; same && i < TRANSFORMER_FIELDS; i++) {
+    for (size_t i = 0; same && i < TRANSFORMER_FIELD_COUNT; i++) {
         const char *name = transformer_fields[i].name;
         bool compared = strcmp(name, "attention_dropout") != 0 &&
                         (strcmp(name, "rope_theta") != 0 || a->positions == POSITIONS_ROPE) &&
                         (strcmp(name, "max_positions") != 0 || a->positions == POSITIONS_LEARNED);
         for (size_t k = 0; of_launch_file && k < ARRAY_LEN(not_in_launch_files); k++)
             compared = compared && strcmp(name, not_in_launch_files[k]) != 0;
-        same = !compared || is_same_field(&one, &other, &transformer_fields[i]);
+        same = !compared || is_model_field_equal(&one, &other, &transformer_fields[i]);
     }
     return same;
 }
 
-static enum status find_preset(struct launch *launch, const struct transformer *model,
-                               const char **found, struct diag *diag)
+static enum status find_preset_equal_to_model(struct launch *launch,
+                                              const struct transformer *model, const char **found,
+                                              struct diag *diag)
 {
     const char *const *names;
     size_t count;
@@ -88,7 +89,7 @@ enum status launch_add_model_option(struct launch *launch, struct transformer *m
                           "of them out",
                           launch->option[0].value);
     if (has_vocab && model->proxy_lacks == NULL)
-        status = find_preset(launch, model, &preset, diag);
+        status = find_preset_equal_to_model(launch, model, &preset, diag);
     if (preset != NULL)
         launch_add_option(launch, LAUNCH_LAYERS, "model", preset);
     if (status != STATUS_OK || preset != NULL)
@@ -130,12 +131,12 @@ enum status launch_add_named_model(struct launch *launch, struct launch_known_fa
         launch_add_option(launch, LAUNCH_MODEL, "model", config);
         return STATUS_OK;
     }
-    const char *known = hub_model_find(path);
+    const char *known = hub_model_find_preset(path);
     if (known != NULL) {
         launch_add_option(launch, LAUNCH_MODEL, "model", known);
         return STATUS_OK;
     }
-    if (given.has_model)
+    if (given.is_model_known)
         return STATUS_OK;
     launch_remark_on_field(launch, REMARK_KNOWN_IN_RUN_ONLY, LAUNCH_MODEL,
                            "its sizes are in its config.json: give that with --from or --model");

@@ -12,19 +12,19 @@
 /* Adds remarks if neither a file nor an option gives the model, or the tokens of a sequence. */
 static void remark_missing_model_or_length(struct launch *launch, struct launch_known_facts given)
 {
-    if (!given.has_model && !launch_has_option(launch, "model") &&
+    if (!given.is_model_known && !launch_has_option(launch, "model") &&
         !launch_has_field(launch, LAUNCH_MODEL) && !launch_has_field(launch, LAUNCH_FLAVOR) &&
         !launch->has_framework[LAUNCH_TORCHTITAN])
         launch_add_remark_printf(launch, REMARK_KNOWN_IN_RUN_ONLY, "the model", (struct loc){0},
                                  "no file says it: give its config.json with --from, or --model");
-    if (!given.has_sequence_length && !launch_has_option(launch, "seq"))
+    if (!given.is_sequence_length_known && !launch_has_option(launch, "seq"))
         launch_add_remark_printf(launch, REMARK_KNOWN_IN_RUN_ONLY, "the length", (struct loc){0},
                                  "no file says it: give the tokens of a sequence with --seq");
 }
 
 /* If no file gives the length of a sequence, but files give those of a prompt and of an answer, as for reinforcement
  * learning, sets it to the sum of the two. */
-static void set_sequence_length(struct launch *launch)
+static void set_length_of_prompt_plus_answer(struct launch *launch)
 {
     int64_t prompt = launch_count_or(launch, LAUNCH_PROMPT, 0);
     int64_t answer = launch_count_or(launch, LAUNCH_ANSWER, 0);
@@ -40,13 +40,13 @@ static void set_sequence_length(struct launch *launch)
 
 /* For a table file's framework of Megatron's family whose files give the accumulation in place of the global batch:
  * sets the global batch to micro-batch x accumulation x data-parallel ranks, if the number of GPUs is known. */
-static void set_global_batch(struct launch *launch, int64_t gpus)
+static void set_global_batch_of_accumulation(struct launch *launch, int64_t gpus)
 {
     static const enum launch_field shared[] = {LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
     const int64_t micro = launch_count_or(launch, LAUNCH_MICRO_BATCH, 1);
     const int64_t accumulation = launch_count_or(launch, LAUNCH_ACCUMULATION, 1);
     int64_t ranks = 1;
-    if (!launch->has_framework[LAUNCH_TABLE_FILE] ||
+    if (!launch->has_framework[LAUNCH_FRAMEWORK_OF_TABLE_FILE] ||
         launch->table_file->family != LAUNCH_MEGATRON ||
         !launch_has_field(launch, LAUNCH_ACCUMULATION) ||
         launch_has_field(launch, LAUNCH_GLOBAL_BATCH) || micro < 1 || micro > 1 << 20 ||
@@ -325,7 +325,7 @@ static void set_gpus_and_batch_of_data_ranks(struct launch *launch)
 {
     static const enum launch_field degrees[] = {LAUNCH_DP_SHARD, LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
     int64_t ranks = 1, dp = launch_count_or(launch, LAUNCH_DP_SHARD, 0);
-    if (!launch->has_framework[LAUNCH_TABLE_FILE] ||
+    if (!launch->has_framework[LAUNCH_FRAMEWORK_OF_TABLE_FILE] ||
         launch->table_file->family != LAUNCH_MEGATRON || dp < 1)
         return;
     for (size_t i = 0; i < ARRAY_LEN(degrees); i++) {
@@ -420,7 +420,7 @@ static bool may_sequences_be_shorter(const struct launch *launch)
 }
 
 /* Adds the option --at-most with the reasons for which a run does less than is predicted, if there are any. field: the
- * field from which the option comes; adapter: the reason that launch_adapter_options() returned, or NULL. */
+ * field from which the option comes; adapter: the reason that launch_add_adapter_options() returned, or NULL. */
 static void add_at_most_option(struct launch *launch, enum launch_field field, const char *adapter)
 {
     const bool lengths = may_sequences_be_shorter(launch);
@@ -439,7 +439,7 @@ static enum status add_dispatcher_option(struct launch *l, struct diag *diag)
     const char *words = launch_is_of_family(l, LAUNCH_MEGATRON)
                             ? "alltoall alltoall_seq allgather flex"
                             : "standard deepep hybridep";
-    const bool flex = launch_text_is(l, LAUNCH_DISPATCHER, "flex");
+    const bool flex = launch_field_text_is(l, LAUNCH_DISPATCHER, "flex");
     if (launch_count_or(l, LAUNCH_EP, 1) < 2)
         return STATUS_OK;
     if (launch_check_text_is_one_of(l, LAUNCH_DISPATCHER, words, diag) != STATUS_OK ||
@@ -449,17 +449,17 @@ static enum status add_dispatcher_option(struct launch *l, struct diag *diag)
     if (launch_is_on(l, LAUNCH_DEEPEP) && !flex)
         launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_DEEPEP,
                                "only the dispatcher flex uses DeepEP, and no file sets that");
-    if (flex && launch_text_is(l, LAUNCH_FLEX_BACKEND, "ncclep"))
+    if (flex && launch_field_text_is(l, LAUNCH_FLEX_BACKEND, "ncclep"))
         launch_remark_on_field(
             l, REMARK_UNMODELLED, LAUNCH_FLEX_BACKEND,
             "NCCL's kernels that send a token to a rank once: DeepEP's are predicted");
     if (flex)
         launch_add_option(l, LAUNCH_DISPATCHER, "dispatcher",
-                          launch_text_is(l, LAUNCH_FLEX_BACKEND, "hybridep") ? "hybridep"
-                                                                             : "deepep");
-    else if (launch_text_is(l, LAUNCH_DISPATCHER, "deepep") ||
-             launch_text_is(l, LAUNCH_DISPATCHER, "hybridep") ||
-             launch_text_is(l, LAUNCH_DISPATCHER, "allgather"))
+                          launch_field_text_is(l, LAUNCH_FLEX_BACKEND, "hybridep") ? "hybridep"
+                                                                                   : "deepep");
+    else if (launch_field_text_is(l, LAUNCH_DISPATCHER, "deepep") ||
+             launch_field_text_is(l, LAUNCH_DISPATCHER, "hybridep") ||
+             launch_field_text_is(l, LAUNCH_DISPATCHER, "allgather"))
         launch_add_option(l, LAUNCH_DISPATCHER, "dispatcher",
                           launch_field_text(l, LAUNCH_DISPATCHER));
     else if (!launch_has_field(l, LAUNCH_DISPATCHER) && l->has_framework[LAUNCH_MEGATRON] &&
@@ -483,7 +483,7 @@ static enum status add_experts_options(struct launch *l, struct diag *diag)
     if (capacity >= 0) {
         text_printf(&text, "%.10g%s%s", capacity,
                     launch_is_on(l, LAUNCH_CAPACITY_PAD) ? ",pad" : "",
-                    launch_text_is(l, LAUNCH_DROP_POLICY, "position") ? ",position" : "");
+                    launch_field_text_is(l, LAUNCH_DROP_POLICY, "position") ? ",position" : "");
         launch_add_option(l, LAUNCH_CAPACITY, "expert-capacity", text.data);
         text_release(&text);
     }
@@ -507,18 +507,18 @@ static enum status add_framework_options(struct launch *launch, struct launch_kn
                                          struct diag *diag)
 {
     if (launch->has_framework[LAUNCH_TORCHTITAN])
-        return launch_torchtitan_options(launch, given, diag);
+        return launch_add_torchtitan_options(launch, given, diag);
     if (launch->has_framework[LAUNCH_MEGATRON])
-        return launch_megatron_options(launch, given, diag);
+        return launch_add_megatron_options(launch, given, diag);
     if (launch->has_framework[LAUNCH_FOUNDRY])
-        return launch_foundry_options(launch, given, diag);
+        return launch_add_foundry_options(launch, given, diag);
     if (launch_is_of_family(launch, LAUNCH_MEGATRON))
-        return launch_megatron_options(launch, given, diag);
+        return launch_add_megatron_options(launch, given, diag);
     if (launch_is_of_family(launch, LAUNCH_TRAINER) || launch->has_framework[LAUNCH_ACCELERATE])
-        return launch_trainer_options(launch, given, diag);
+        return launch_add_trainer_options(launch, given, diag);
     if (launch->has_framework[LAUNCH_MEGATRON_DEEPSPEED] ||
         launch->has_framework[LAUNCH_DEEPSPEED_JSON] || launch->has_framework[LAUNCH_LAUNCHER])
-        return launch_deepspeed_options(launch, given, diag);
+        return launch_add_deepspeed_options(launch, given, diag);
     return STATUS_OK;
 }
 
@@ -556,7 +556,7 @@ static void add_shared_options(struct launch *launch, struct launch_known_facts 
     drop_fused_loss(launch);
     enum launch_field adapter_field;
     const char *adapter_reason =
-        launch_adapter_options(launch, known ? &model : NULL, &adapter_field);
+        launch_add_adapter_options(launch, known ? &model : NULL, &adapter_field);
     add_at_most_option(launch, adapter_field, adapter_reason);
     replace_byte_marks_in_remarks(launch, known ? (double)transformer_parameters(&model) : 0,
                                   given.gpu_bytes);
@@ -593,11 +593,11 @@ enum status launch_make_options(struct launch *launch, struct launch_known_facts
         return status;
     set_gpus_and_batch_of_data_ranks(launch);
     int64_t gpus = launch_gpu_count(launch);
-    set_sequence_length(launch);
+    set_length_of_prompt_plus_answer(launch);
     if (given.gpu_count <= 0)
         given.gpu_count = gpus;
     set_micro_batch_of_tokens(launch, given.gpu_count);
-    set_global_batch(launch, given.gpu_count);
+    set_global_batch_of_accumulation(launch, given.gpu_count);
     status = add_framework_options(launch, given, diag);
     if (status == STATUS_OK)
         add_expert_ranks_option(launch, given);

@@ -15,7 +15,7 @@ int64_t launch_count_or(const struct launch *launch, enum launch_field field, in
 double launch_number_or(const struct launch *launch, enum launch_field field, double otherwise);
 bool launch_is_on(const struct launch *launch, enum launch_field field);
 const char *launch_field_text(const struct launch *launch, enum launch_field field);
-bool launch_text_is(const struct launch *launch, enum launch_field field, const char *text);
+bool launch_field_text_is(const struct launch *launch, enum launch_field field, const char *text);
 
 /* Each of these sets a field to a value, whether it was set before or not. */
 void launch_set_count(struct launch *launch, enum launch_field field, int64_t count);
@@ -61,8 +61,9 @@ enum status launch_check_frameworks(struct launch *launch, struct diag *diag);
 struct launch_format;
 /* If a table file describes the format, sets launch->table_file to it. Fails if files of another framework with a table
  * file were read before. */
-enum status launch_use_table(struct launch *launch, const struct launch_format *format,
-                             struct loc at, struct diag *diag);
+enum status launch_use_table_file_of_format(struct launch *launch,
+                                            const struct launch_format *format, struct loc at,
+                                            struct diag *diag);
 /* Notes that a file of the framework was read, sets the fields that its settings name by the framework's table, and
  * adds remarks on the other settings. */
 enum status launch_set_fields(struct launch *launch, enum launch_framework framework,
@@ -79,7 +80,8 @@ bool launch_is_predicted_value(const char *usual, const char *value);
 /* Fills *value from the text of a setting of a kind. text NULL: the setting has no value, as a flag. Returns false if
  * the text is of another kind, or if it is NULL and the kind needs one. */
 bool launch_parse_value(enum launch_kind kind, const char *text, struct launch_value *value);
-const struct launch_row *launch_row_find(enum launch_framework framework, const char *name);
+const struct launch_row *launch_row_find_by_setting(enum launch_framework framework,
+                                                    const char *name);
 
 /* True if files of the framework were read, or of a table file whose family is this framework. */
 bool launch_is_of_family(const struct launch *launch, enum launch_framework framework);
@@ -88,8 +90,8 @@ bool launch_is_of_family(const struct launch *launch, enum launch_framework fram
  * LAUNCH_FIELD_COUNT. Adds the option "adapter" and, if frozen weights are in 8 or 4 bits, "frozen-weights", or a
  * remark on what is not modelled. model NULL: it is not known. If more is predicted than the run does, returns the word
  * for it in --at-most; else returns NULL. */
-const char *launch_adapter_options(struct launch *launch, const struct transformer *model,
-                                   enum launch_field *field);
+const char *launch_add_adapter_options(struct launch *launch, const struct transformer *model,
+                                       enum launch_field *field);
 
 /* ---- the model ---- */
 
@@ -122,28 +124,28 @@ void launch_add_degree_options(struct launch *launch, struct launch_degrees degr
 void launch_remark_unread_config(struct launch *launch);
 
 /* Each of these functions adds the options that the fields of its framework mean. */
-enum status launch_torchtitan_options(struct launch *launch, struct launch_known_facts given,
-                                      struct diag *diag);
-enum status launch_megatron_options(struct launch *launch, struct launch_known_facts given,
-                                    struct diag *diag);
-enum status launch_deepspeed_options(struct launch *launch, struct launch_known_facts given,
-                                     struct diag *diag);
-enum status launch_trainer_options(struct launch *launch, struct launch_known_facts given,
-                                   struct diag *diag);
-enum status launch_foundry_options(struct launch *launch, struct launch_known_facts given,
-                                   struct diag *diag);
+enum status launch_add_torchtitan_options(struct launch *launch, struct launch_known_facts given,
+                                          struct diag *diag);
+enum status launch_add_megatron_options(struct launch *launch, struct launch_known_facts given,
+                                        struct diag *diag);
+enum status launch_add_deepspeed_options(struct launch *launch, struct launch_known_facts given,
+                                         struct diag *diag);
+enum status launch_add_trainer_options(struct launch *launch, struct launch_known_facts given,
+                                       struct diag *diag);
+enum status launch_add_foundry_options(struct launch *launch, struct launch_known_facts given,
+                                       struct diag *diag);
 
 /* Fails if torchtitan has no flavor of a model. */
 enum status launch_torchtitan_check_model(const struct transformer *model, struct diag *diag);
 
 /* Each of these functions sets the fields by which its framework expresses the choices. */
-void launch_torchtitan_fields(struct launch *launch, const struct choices *choices);
-void launch_megatron_fields(struct launch *launch, const struct choices *choices);
-void launch_deepspeed_fields(struct launch *launch, const struct choices *choices);
+void launch_set_torchtitan_fields(struct launch *launch, const struct choices *choices);
+void launch_set_megatron_fields(struct launch *launch, const struct choices *choices);
+void launch_set_deepspeed_fields(struct launch *launch, const struct choices *choices);
 /* These three do the same for Axolotl, LLaMA-Factory and TRL. For choices without a field they set an option of
  * launch->table_option, which a row of the framework's table file writes. */
-void launch_axolotl_fields(struct launch *launch, const struct choices *choices);
-void launch_factory_fields(struct launch *launch, const struct choices *choices);
-void launch_trl_fields(struct launch *launch, const struct choices *choices);
+void launch_set_axolotl_fields(struct launch *launch, const struct choices *choices);
+void launch_set_llama_factory_fields(struct launch *launch, const struct choices *choices);
+void launch_set_trl_fields(struct launch *launch, const struct choices *choices);
 
 #endif

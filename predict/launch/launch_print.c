@@ -32,7 +32,8 @@ static void print_arguments(struct text *out, const struct launch *launch,
 
 /* Appends the value of a row's field in TOML, whose strings are JSON's. A text that begins with a bracket is an array,
  * and is not quoted. */
-static void print_value(struct text *out, const struct launch *launch, const struct launch_row *row)
+static void print_toml_value(struct text *out, const struct launch *launch,
+                             const struct launch_row *row)
 {
     const char *text = launch_field_text(launch, row->field);
     if (row->kind == LAUNCH_SWITCH)
@@ -60,7 +61,7 @@ static void print_toml(struct text *out, const struct launch *launch,
                         row->setting_pattern);
         open = row->setting_pattern;
         text_printf(out, "%s = ", row->setting_pattern + size);
-        print_value(out, launch, row);
+        print_toml_value(out, launch, row);
         text_putc(out, '\n');
     }
 }
@@ -135,7 +136,7 @@ struct printed_settings {
         const char *name, *value; /* value NULL: a flag */
     } item[ITEMS_MAX];
     size_t count;
-    bool is_done[LAUNCH_FIELD_COUNT]; /* a setting of `item` expresses the field */
+    bool is_field_written[LAUNCH_FIELD_COUNT]; /* a setting of `item` expresses the field */
 };
 
 static void add_printed_setting(struct printed_settings *items, const char *name, const char *value)
@@ -170,7 +171,7 @@ static void add_settings_of_table_file(struct printed_settings *items, struct la
             continue;
         if (row->option == NULL && launch_has_field(l, row->field)) {
             means = field_value_text(l, launch_field_kind(row->field), row->field);
-            once = &items->is_done[row->field];
+            once = &items->is_field_written[row->field];
         }
         for (size_t k = 0; k < l->table_option_count && row->option != NULL; k++)
             if (strcmp(row->option, l->table_option[k].name) == 0) {
@@ -195,9 +196,9 @@ static void add_settings_of_table(struct printed_settings *items, const struct l
     const struct launch_table *table = launch_table(framework);
     for (size_t i = 0; i < table->row_count; i++) {
         const struct launch_row *row = &table->row[i];
-        if (!is_row_written(l, row) || items->is_done[row->field])
+        if (!is_row_written(l, row) || items->is_field_written[row->field])
             continue;
-        items->is_done[row->field] = true;
+        items->is_field_written[row->field] = true;
         bool flag = row->setting_pattern[0] == '-' && row->kind == LAUNCH_SWITCH;
         add_printed_setting(items, row->setting_pattern,
                             flag ? NULL : field_value_text(l, row->kind, row->field));
@@ -230,7 +231,7 @@ static void print_yaml(struct text *out, const struct printed_settings *items)
 
 /* Appends the command `accelerate launch` with the launcher's arguments, and then `-m trl.scripts.sft` with the
  * script's. The launcher's are those whose names have dashes; they come first in `items`. */
-static void print_command(struct text *out, const struct printed_settings *items)
+static void print_accelerate_command(struct text *out, const struct printed_settings *items)
 {
     bool script = false;
     text_puts(out, "accelerate launch");
@@ -256,12 +257,12 @@ static void print_trl(struct text *out, const struct launch *l)
     add_printed_setting(&items, "packing_strategy", "wrapped");
     /* without this setting TRL computes the loss in pieces of 256 tokens, unless it uses Liger-Kernel's loss */
     add_printed_setting(&items, "loss_type", "nll");
-    print_command(out, &items);
+    print_accelerate_command(out, &items);
 }
 
 /* Appends the settings of a framework, as YAML, by its table file; name: the framework's name in that file. */
-static enum status print_table_framework(struct text *out, struct launch *l, const char *name,
-                                         struct diag *diag)
+static enum status print_settings_by_table_file(struct text *out, struct launch *l,
+                                                const char *name, struct diag *diag)
 {
     struct launch_tables tables = {0};
     struct printed_settings items = {.count = 0};
@@ -302,15 +303,15 @@ enum status launch_print(struct text *out, enum framework framework, const struc
                          struct diag *diag)
 {
     static void (*const fields[FRAMEWORK_COUNT])(struct launch *, const struct choices *) = {
-        launch_torchtitan_fields, launch_megatron_fields, launch_deepspeed_fields,
-        launch_axolotl_fields,    launch_factory_fields,  launch_trl_fields};
+        launch_set_torchtitan_fields, launch_set_megatron_fields,      launch_set_deepspeed_fields,
+        launch_set_axolotl_fields,    launch_set_llama_factory_fields, launch_set_trl_fields};
     struct launch launch = {0};
     enum status status = STATUS_OK;
     fields[framework](&launch, choices);
     if (choices->model->proxy_lacks != NULL)
         text_printf(out, "# the model is a dense proxy, without %s\n", choices->model->proxy_lacks);
-    if (launch.printed_comments.size > 0)
-        text_puts(out, launch.printed_comments.data);
+    if (launch.comments_to_print.size > 0)
+        text_puts(out, launch.comments_to_print.data);
     switch (framework) {
     case FRAMEWORK_TORCHTITAN:
         print_toml(out, &launch, launch_table(LAUNCH_TORCHTITAN));
@@ -325,10 +326,10 @@ enum status launch_print(struct text *out, enum framework framework, const struc
         print_arguments(out, &launch, launch_table(LAUNCH_MEGATRON_DEEPSPEED));
         break;
     case FRAMEWORK_AXOLOTL:
-        status = print_table_framework(out, &launch, "Axolotl", diag);
+        status = print_settings_by_table_file(out, &launch, "Axolotl", diag);
         break;
     case FRAMEWORK_LLAMA_FACTORY:
-        status = print_table_framework(out, &launch, "LLaMA-Factory", diag);
+        status = print_settings_by_table_file(out, &launch, "LLaMA-Factory", diag);
         break;
     case FRAMEWORK_TRL:
         print_trl(out, &launch);

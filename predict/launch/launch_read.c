@@ -15,7 +15,7 @@ void launch_release(struct launch *launch)
 {
     free(launch->remark);
     launch_tables_release(launch->loaded_tables);
-    text_release(&launch->printed_comments);
+    text_release(&launch->comments_to_print);
     arena_release(&launch->arena);
     *launch = (struct launch){0};
 }
@@ -46,10 +46,11 @@ bool launch_is_path(const char *path)
 static enum status set_fields_of_file(struct launch *launch, const char *name,
                                       const struct settings *settings, struct diag *diag)
 {
-    const struct launch_format *format = launch_format_of(launch, settings);
+    const struct launch_format *format = launch_format_of_settings(launch, settings);
     if (format == NULL || format->framework == LAUNCH_FRAMEWORK_COUNT)
         return launch_format_error_unread(format, (struct loc){.name = name}, diag);
-    enum status status = launch_use_table(launch, format, (struct loc){.name = name}, diag);
+    enum status status =
+        launch_use_table_file_of_format(launch, format, (struct loc){.name = name}, diag);
     if (status != STATUS_OK)
         return status;
     return launch_set_fields(launch, format->framework, settings, diag);
@@ -57,9 +58,9 @@ static enum status set_fields_of_file(struct launch *launch, const char *name,
 
 /* ---- JSON ---- */
 
-static bool has_key(struct json_node root, const char *key)
+static bool has_json_key(struct json_node root, const char *key)
 {
-    return json_find(root, key).value != NULL;
+    return json_find_member(root, key).value != NULL;
 }
 
 /* Reads a JSON file. A model's config.json, or a model file of ours, becomes the option "model". */
@@ -72,7 +73,7 @@ static enum status read_json(struct launch *launch, const char *name, const char
     bool model = false;
     if (status == STATUS_OK) {
         struct json_node root = json_root(&json);
-        model = has_key(root, "model_type") || has_key(root, "longhaul_transformer");
+        model = has_json_key(root, "model_type") || has_json_key(root, "longhaul_transformer");
     }
     json_release(&json);
     if (status == STATUS_OK && model) {
@@ -129,9 +130,9 @@ static size_t length_of_hydra_name(const char *word)
 /* Adds the arguments in the words from `first` to before `end` of a command as settings. Notes the settings files among
  * them, to be read later. Words that only a run knows become remarks, and so do words of the program that are no
  * arguments. */
-static void add_arguments(struct launch *launch, struct settings *settings, const char *name,
-                          const struct shell_command *command, size_t first, size_t end,
-                          enum setting_kind kind)
+static void add_arguments_as_settings(struct launch *launch, struct settings *settings,
+                                      const char *name, const struct shell_command *command,
+                                      size_t first, size_t end, enum setting_kind kind)
 {
     struct text value = {0}, option = {0};
     for (size_t i = first; i < end;) {
@@ -176,16 +177,16 @@ static void add_arguments(struct launch *launch, struct settings *settings, cons
     text_release(&option);
 }
 
-/* True for torchtitan's run_train.sh, which takes some settings from variables (add_run_train_settings()). */
-static bool is_run_train(const char *word)
+/* True for torchtitan's run_train.sh, which takes some settings from variables (add_run_train_sh_settings()). */
+static bool is_torchtitan_run_train_sh(const char *word)
 {
     return strcmp(word, "run_train.sh") == 0 || ends_with(word, "/run_train.sh");
 }
 
 /* Adds, as settings, the arguments that torchtitan's run_train.sh makes of variables: of NGPU (8 if it is not set),
  * CONFIG_FILE, MODULE and CONFIG. */
-static void add_run_train_settings(struct settings *settings, const char *name,
-                                   const struct shell_command *command)
+static void add_run_train_sh_settings(struct settings *settings, const char *name,
+                                      const struct shell_command *command)
 {
     const struct {
         const char *name, *value;
@@ -245,7 +246,7 @@ static const char *queue_started_scripts(struct launch *launch, const char *name
  * They begin after the first of these words: a Python file or run_train.sh; a module after -m, unless it is a launcher;
  * the subcommand of `trl` and of the other `programs`. Commands that begin with one of `others`, such as `echo`, start
  * no program. */
-static size_t find_arguments(const struct shell_command *command)
+static size_t find_program_arguments(const struct shell_command *command)
 {
     static const char *const launchers[] = {"torch.distributed.launch", "torch.distributed.run",
                                             "accelerate.commands.launch",
@@ -263,7 +264,7 @@ static size_t find_arguments(const struct shell_command *command)
             return 0;
     for (size_t i = 0; i < command->word_count; i++) {
         const char *word = command->word[i].text;
-        if (ends_with(word, ".py") || is_run_train(word))
+        if (ends_with(word, ".py") || is_torchtitan_run_train_sh(word))
             return i + 1;
         for (size_t k = 0; k < ARRAY_LEN(programs); k++)
             if (i == 0 && strcmp(word, programs[k].name) == 0 &&
@@ -413,7 +414,7 @@ static bool is_launch_command(const struct launch *launch, const struct shell_co
 {
     if (training_command_instead_of(command) != NULL)
         return false;
-    size_t first = find_arguments(command);
+    size_t first = find_program_arguments(command);
     if (first > 0 && count_options(command) > 0)
         return true;
     return command->word_count > 0 && launch_format_of_command(launch, command, first) != NULL;
@@ -455,14 +456,15 @@ static const struct launch_format *add_launch_command(struct launch *launch,
                                                       const struct shell_script *script,
                                                       const struct shell_command *launched)
 {
-    size_t first = find_arguments(launched);
+    size_t first = find_program_arguments(launched);
     if (first > 0)
-        add_arguments(launch, settings, name, launched, 1, first - 1, SETTING_LAUNCHER);
+        add_arguments_as_settings(launch, settings, name, launched, 1, first - 1, SETTING_LAUNCHER);
     add_rank_variables(settings, name, launched, first);
-    if (first > 0 && is_run_train(launched->word[first - 1].text))
-        add_run_train_settings(settings, name, launched);
+    if (first > 0 && is_torchtitan_run_train_sh(launched->word[first - 1].text))
+        add_run_train_sh_settings(settings, name, launched);
     add_unusual_subcommand_setting(settings, name, launched, first);
-    add_arguments(launch, settings, name, launched, first, launched->word_count, SETTING_PROGRAM);
+    add_arguments_as_settings(launch, settings, name, launched, first, launched->word_count,
+                              SETTING_PROGRAM);
     remark_other_commands(launch, name, script, launched);
     return launch_format_of_command(launch, launched, first);
 }
@@ -498,7 +500,7 @@ static enum status set_fields_of_script(struct launch *launch, const char *name,
                                         const struct shell_command *launched,
                                         const struct launch_format *format, struct diag *diag)
 {
-    format = format == NULL ? launch_format_of(launch, settings)
+    format = format == NULL ? launch_format_of_settings(launch, settings)
                             : launch_format_of_engine(launch, format, settings);
     if (!is_format_read(format)) {
         const struct launch_format *named = launch_format_of_named_files(launch);
@@ -510,11 +512,12 @@ static enum status set_fields_of_script(struct launch *launch, const char *name,
         return launch_format_error_unread(
             format, (struct loc){.name = name, .line = launched == NULL ? 0 : launched->line},
             diag);
-    enum status status = launch_use_table(launch, format, (struct loc){.name = name}, diag);
+    enum status status =
+        launch_use_table_file_of_format(launch, format, (struct loc){.name = name}, diag);
     if (status == STATUS_OK)
         status =
             launch_set_fields(launch, framework_of_arguments(format, settings), settings, diag);
-    return status == STATUS_OK ? launch_read_documents(launch, name, script, diag) : status;
+    return status == STATUS_OK ? launch_read_here_documents(launch, name, script, diag) : status;
 }
 
 /* Reads a shell script, or a line of arguments: the command that starts a training or, if there is none, the commands
@@ -526,7 +529,7 @@ static enum status read_script(struct launch *launch, const char *name, const ch
     struct settings settings = {0};
     const struct launch_format *format = NULL;
     const struct shell_command *launched = NULL;
-    enum status status = shell_read(&script, name, text, size, diag);
+    enum status status = shell_script_read(&script, name, text, size, diag);
     if (status == STATUS_OK) {
         launched = find_launch_command(launch, &script);
         if (launched == NULL)
@@ -536,15 +539,15 @@ static enum status read_script(struct launch *launch, const char *name, const ch
     }
     for (size_t i = 0; status == STATUS_OK && launched == NULL && i < script.command_count; i++)
         if (is_command_without_program(&script.command[i]))
-            add_arguments(launch, &settings, name, &script.command[i], 0,
-                          script.command[i].word_count, SETTING_PROGRAM);
+            add_arguments_as_settings(launch, &settings, name, &script.command[i], 0,
+                                      script.command[i].word_count, SETTING_PROGRAM);
     launch_queue_files_of_arguments(launch, &settings);
     if (status == STATUS_OK && settings.setting_count == 0 && format == NULL)
         status = find_started_scripts(launch, name, &script, diag);
     if (status == STATUS_OK)
         status = set_fields_of_script(launch, name, &settings, &script, launched, format, diag);
     settings_release(&settings);
-    shell_release(&script);
+    shell_script_release(&script);
     return status;
 }
 
@@ -592,7 +595,7 @@ static const char *first_significant_char(const char *text)
 
 /* True if a text begins with a key of YAML, such as "base_model: x". A command is not taken for YAML, since its first
  * word never ends in a colon. */
-static bool is_yaml(const char *mark)
+static bool begins_with_yaml_key(const char *mark)
 {
     size_t size = 0;
     while (c_is_alnum(mark[size]) || mark[size] == '_' || mark[size] == '.' || mark[size] == '-')
@@ -617,7 +620,7 @@ enum status launch_read_text(struct launch *launch, const char *name, const char
                           "a launch file has at most 16 MiB");
     text = arena_text(&launch->arena, text, size); /* The copy ends in NUL. */
     const char *mark = first_significant_char(text);
-    if (ends_with(name, ".yaml") || ends_with(name, ".yml") || is_yaml(mark))
+    if (ends_with(name, ".yaml") || ends_with(name, ".yml") || begins_with_yaml_key(mark))
         return read_settings_file(launch, name, text, size, settings_read_yaml, diag);
     if (*mark == '{')
         return read_json_then_arguments(launch, name, text, size, mark, diag);
@@ -635,7 +638,7 @@ static enum status read_one_file(struct launch *launch, const char *path, struct
     const char *slash = strrchr(path, '/');
     launch->script_folder =
         slash == NULL ? "." : arena_text(&launch->arena, path, (size_t)(slash - path));
-    enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
+    enum status status = text_read_with_byte_limit(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
     if (status == STATUS_OK && text.size > 0)
         status = launch_read_text(launch, path, text.data, text.size, diag);
     else if (status == STATUS_OK)

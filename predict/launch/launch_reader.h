@@ -8,8 +8,8 @@
 /* Reads the here-documents of a script, after its command that starts the training. A document that is JSON with
  * DeepSpeed's keys is the DeepSpeed configuration, unless the command names another file as such. Any other document
  * becomes a remark. */
-enum status launch_read_documents(struct launch *launch, const char *name,
-                                  const struct shell_script *script, struct diag *diag);
+enum status launch_read_here_documents(struct launch *launch, const char *name,
+                                       const struct shell_script *script, struct diag *diag);
 
 /* Adds a settings file (.yaml, .yml, .json, .toml) that a command names to the files that are read after the present
  * one, and adds a remark. If the file was added before, only returns true. Returns false, and adds nothing, if the path

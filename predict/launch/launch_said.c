@@ -31,7 +31,7 @@ const char *launch_field_text(const struct launch *launch, enum launch_field fie
     return launch->field_value[field].text;
 }
 
-bool launch_text_is(const struct launch *launch, enum launch_field field, const char *text)
+bool launch_field_text_is(const struct launch *launch, enum launch_field field, const char *text)
 {
     return launch_has_field(launch, field) &&
            c_equal_ignoring_case(launch->field_value[field].text, text);

@@ -24,15 +24,16 @@ static const struct launch_row *find_inherited_row(struct launch *launch, const 
     if (file == NULL || !file->inherits_rows_of_family)
         return NULL;
     if (file->family != LAUNCH_MEGATRON)
-        return launch_row_find(file->family, name);
+        return launch_row_find_by_setting(file->family, name);
     char *dashed = arena_printf(&launch->arena, "--%s", name);
     for (char *c = dashed; *c != '\0'; c++)
         if (*c == '_')
             *c = '-';
-    return launch_row_find(LAUNCH_MEGATRON, dashed);
+    return launch_row_find_by_setting(LAUNCH_MEGATRON, dashed);
 }
 
-const struct launch_row *launch_row_find(enum launch_framework framework, const char *name)
+const struct launch_row *launch_row_find_by_setting(enum launch_framework framework,
+                                                    const char *name)
 {
     for (const struct launch_table *table = launch_table(framework); table != NULL;
          table = table->shared_rows)
@@ -71,8 +72,9 @@ static void remark_settings_given_twice(struct launch *launch, const struct sett
 
 /* Adds a remark on a setting that sets no field, or whose value has an open part. row: the setting's row; NULL: none
  * names it. open: the open part; NULL: there is none. name: the setting's name for the remark. */
-static void remark_setting(struct launch *launch, const struct launch_row *row,
-                           const struct setting *setting, const char *open, const char *name)
+static void remark_on_unused_setting(struct launch *launch, const struct launch_row *row,
+                                     const struct setting *setting, const char *open,
+                                     const char *name)
 {
     struct launch_remark remark = {.name = arena_text(&launch->arena, name, strlen(name)),
                                    .place = setting->place};
@@ -99,7 +101,7 @@ static enum status apply_setting_by_rows(struct launch *launch, enum launch_fram
                                          struct setting setting, struct diag *diag)
 {
     const bool launcher = setting.kind == SETTING_LAUNCHER,
-               of_table = framework == LAUNCH_TABLE_FILE && !launcher;
+               of_table = framework == LAUNCH_FRAMEWORK_OF_TABLE_FILE && !launcher;
     enum status status = STATUS_OK;
     bool known = false;
     if (of_table)
@@ -108,11 +110,11 @@ static enum status apply_setting_by_rows(struct launch *launch, enum launch_fram
         return status;
     const struct launch_row *row =
         of_table ? find_inherited_row(launch, setting.name)
-                 : launch_row_find(launcher ? LAUNCH_LAUNCHER : framework, setting.name);
+                 : launch_row_find_by_setting(launcher ? LAUNCH_LAUNCHER : framework, setting.name);
     const char *open = settings_find_open_part(setting.value, &launch->arena), *name = setting.name;
     if (open != NULL && row != NULL && row->field == LAUNCH_MODEL &&
-        settings_known_path_end(setting.value) != NULL) {
-        setting.value = settings_known_path_end(setting.value);
+        settings_known_last_path_part(setting.value) != NULL) {
+        setting.value = settings_known_last_path_part(setting.value);
         open = NULL;
     }
     const bool sets =
@@ -125,7 +127,7 @@ static enum status apply_setting_by_rows(struct launch *launch, enum launch_fram
             return status;
         name = "further arguments";
     }
-    remark_setting(launch, row, &setting, open, name);
+    remark_on_unused_setting(launch, row, &setting, open, name);
     return status;
 }
 

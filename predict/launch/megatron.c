@@ -251,7 +251,8 @@ static void set_activation_fields(struct launch *l, const struct choices *c)
         launch_set_text(l, LAUNCH_GRANULARITY, "selective");
     if (others != 0) {
         struct text names = {0};
-        name_set_put(&names, modules, recompute_module_names, RECOMPUTE_MODULE_COUNT, " ");
+        name_set_append_to_text(&names, modules, recompute_module_names, RECOMPUTE_MODULE_COUNT,
+                                " ");
         launch_set_text(l, LAUNCH_MODULES, names.data);
         text_release(&names);
     }
@@ -262,7 +263,7 @@ static void set_activation_fields(struct launch *l, const struct choices *c)
     }
 }
 
-void launch_megatron_fields(struct launch *l, const struct choices *c)
+void launch_set_megatron_fields(struct launch *l, const struct choices *c)
 {
     const struct transformer *m = c->model;
     static const char *const positions[POSITIONS_COUNT] = {"rope", "learned_absolute", "none"};
@@ -330,10 +331,10 @@ static enum status add_context_options(struct launch *l, struct launch_degrees *
     d->hp = 1;
     if (cp <= 1)
         return STATUS_OK;
-    if (launch_text_is(l, LAUNCH_CP_COMM, "a2a")) {
+    if (launch_field_text_is(l, LAUNCH_CP_COMM, "a2a")) {
         d->cp = 1;
         d->hp = cp;
-    } else if (launch_text_is(l, LAUNCH_CP_COMM, "a2a+p2p")) {
+    } else if (launch_field_text_is(l, LAUNCH_CP_COMM, "a2a+p2p")) {
         if (!launch_has_field(l, LAUNCH_CP_SIZES) ||
             !parse_hierarchy_sizes(launch_field_text(l, LAUNCH_CP_SIZES), cp, &d->hp))
             return launch_field_error(
@@ -342,8 +343,9 @@ static enum status add_context_options(struct launch *l, struct launch_degrees *
                 "ring, that make %lld",
                 (long long)cp);
         d->cp = cp / d->hp;
-    } else if (launch_has_field(l, LAUNCH_CP_COMM) && !launch_text_is(l, LAUNCH_CP_COMM, "p2p") &&
-               !launch_text_is(l, LAUNCH_CP_COMM, "all_gather")) {
+    } else if (launch_has_field(l, LAUNCH_CP_COMM) &&
+               !launch_field_text_is(l, LAUNCH_CP_COMM, "p2p") &&
+               !launch_field_text_is(l, LAUNCH_CP_COMM, "all_gather")) {
         launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_CP_COMM,
                                "one kind for all layers is predicted: p2p");
     }
@@ -361,7 +363,7 @@ static enum status add_weight_options(struct launch *l, struct launch_known_fact
     if (launch_is_on(l, LAUNCH_FSDP)) {
         weights = CHOICE_WEIGHTS_ZERO3; /* what --use-torch-fsdp2 does */
         for (size_t i = 0; i < ARRAY_LEN(names); i++)
-            if (launch_text_is(l, LAUNCH_SHARDING, names[i]))
+            if (launch_field_text_is(l, LAUNCH_SHARDING, names[i]))
                 weights = CHOICE_WEIGHTS_REPLICATED + (int)i;
     }
     bool parts =
@@ -422,7 +424,7 @@ static void add_modules_option(struct launch *l, unsigned modules)
 {
     struct text names = {0};
     modules &= ~(1u << RECOMPUTE_CORE_ATTN);
-    name_set_put(&names, modules, recompute_module_names, RECOMPUTE_MODULE_COUNT, ",");
+    name_set_append_to_text(&names, modules, recompute_module_names, RECOMPUTE_MODULE_COUNT, ",");
     if (modules != 0)
         launch_add_option(
             l, launch_has_field(l, LAUNCH_MODULES) ? LAUNCH_MODULES : LAUNCH_MOE_RECOMPUTE,
@@ -436,7 +438,7 @@ static void add_modules_option(struct launch *l, unsigned modules)
 static void add_recompute_options(struct launch *l)
 {
     const bool moe = launch_is_on(l, LAUNCH_MOE_RECOMPUTE);
-    bool chosen = moe || launch_text_is(l, LAUNCH_GRANULARITY, "selective") ||
+    bool chosen = moe || launch_field_text_is(l, LAUNCH_GRANULARITY, "selective") ||
                   launch_is_on(l, LAUNCH_SELECTIVE);
     const char *unknown = NULL;
     const unsigned modules = (launch_has_field(l, LAUNCH_MODULES) ? read_modules(l, &unknown)
@@ -444,7 +446,7 @@ static void add_recompute_options(struct launch *l)
                              (moe ? 1u << RECOMPUTE_MOE : 0);
     bool selective = chosen && (modules >> RECOMPUTE_CORE_ATTN & 1) != 0;
     bool full =
-        launch_text_is(l, LAUNCH_GRANULARITY, "full") || launch_is_on(l, LAUNCH_CHECKPOINTS);
+        launch_field_text_is(l, LAUNCH_GRANULARITY, "full") || launch_is_on(l, LAUNCH_CHECKPOINTS);
     const enum launch_field field =
         moe && !launch_has_field(l, LAUNCH_GRANULARITY) ? LAUNCH_MOE_RECOMPUTE : LAUNCH_GRANULARITY;
     launch_add_option(l, full || selective ? field : LAUNCH_FIELD_COUNT, "activations",
@@ -455,7 +457,7 @@ static void add_recompute_options(struct launch *l)
         (launch_is_on(l, LAUNCH_HOST_SWITCH) || l->table_file == NULL))
         launch_add_count_option(l, LAUNCH_HOST_LAYERS, "host-layers",
                                 launch_count_or(l, LAUNCH_HOST_LAYERS, 0));
-    if (full && launch_text_is(l, LAUNCH_METHOD, "block"))
+    if (full && launch_field_text_is(l, LAUNCH_METHOD, "block"))
         launch_remark_on_field(
             l, REMARK_UNMODELLED, LAUNCH_METHOD,
             "%lld layers of each stage are recomputed: all are, here, which is slower "
@@ -541,11 +543,12 @@ static void add_dtype_and_attention_options(struct launch *l)
                       f16    ? "f16"
                       : bf16 ? "bf16"
                              : "f32");
-    if (launch_text_is(l, LAUNCH_ATTENTION, "fused"))
+    if (launch_field_text_is(l, LAUNCH_ATTENTION, "fused"))
         launch_add_option(l, LAUNCH_ATTENTION, "attention", "cudnn");
-    else if (launch_text_is(l, LAUNCH_ATTENTION, "flash") || launch_is_on(l, LAUNCH_FLASH))
+    else if (launch_field_text_is(l, LAUNCH_ATTENTION, "flash") || launch_is_on(l, LAUNCH_FLASH))
         launch_add_option(l, LAUNCH_ATTENTION, "attention", "fa2");
-    else if (launch_has_field(l, LAUNCH_ATTENTION) && !launch_text_is(l, LAUNCH_ATTENTION, "auto"))
+    else if (launch_has_field(l, LAUNCH_ATTENTION) &&
+             !launch_field_text_is(l, LAUNCH_ATTENTION, "auto"))
         launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_ATTENTION,
                                "fused kernels are predicted: without them scores go to memory");
     double dropout = launch_number_or(l, LAUNCH_DROPOUT, 0.1); /* the default of both Megatrons */
@@ -561,9 +564,9 @@ static void add_dtype_and_attention_options(struct launch *l)
  * (megatron/core/models/common/language_module). */
 static void add_loss_option(struct launch *l, const struct launch_degrees *d)
 {
-    bool linear = launch_text_is(l, LAUNCH_LOSS_KERNEL, "linear"),
+    bool linear = launch_field_text_is(l, LAUNCH_LOSS_KERNEL, "linear"),
          fused = launch_is_on(l, LAUNCH_LOSS_FUSION);
-    bool te = linear || launch_text_is(l, LAUNCH_LOSS_KERNEL, "te");
+    bool te = linear || launch_field_text_is(l, LAUNCH_LOSS_KERNEL, "te");
     bool profile_te = d->cp * d->hp > 1;
     if (te && !fused)
         launch_remark_on_field(l, REMARK_ASSUMED, LAUNCH_LOSS_KERNEL,
@@ -578,13 +581,13 @@ static void add_loss_option(struct launch *l, const struct launch_degrees *d)
                           te && fused ? "te" : "megatron");
 }
 
-enum status launch_megatron_options(struct launch *l, struct launch_known_facts given,
-                                    struct diag *diag)
+enum status launch_add_megatron_options(struct launch *l, struct launch_known_facts given,
+                                        struct diag *diag)
 {
     struct launch_degrees d = {.tp = launch_count_or(l, LAUNCH_TP, 1),
                                .pp = launch_count_or(l, LAUNCH_PP, 1)};
     enum status status = STATUS_OK;
-    if (l->has_framework[LAUNCH_TABLE_FILE] && !launch_has_field(l, LAUNCH_LAYERS))
+    if (l->has_framework[LAUNCH_FRAMEWORK_OF_TABLE_FILE] && !launch_has_field(l, LAUNCH_LAYERS))
         status = launch_add_named_model(l, given);
     if (status == STATUS_OK)
         status = megatron_add_model_options(l, given, diag);
@@ -604,7 +607,7 @@ enum status launch_megatron_options(struct launch *l, struct launch_known_facts 
     launch_add_degree_options(l, d);
     launch_add_option(l, LAUNCH_FIELD_COUNT, "profile",
                       d.cp * d.hp > 1 ? "megatron-te" : "megatron");
-    if (d.cp > 1 && launch_text_is(l, LAUNCH_CP_COMM, "all_gather"))
+    if (d.cp > 1 && launch_field_text_is(l, LAUNCH_CP_COMM, "all_gather"))
         launch_add_option(l, LAUNCH_CP_COMM, "rotate", "all-gather");
     if (d.tp > 1 && !launch_is_on(l, LAUNCH_TOKENS_SPLIT))
         launch_remark_on_field(

@@ -105,7 +105,8 @@ static bool parse_layer_list(const char *text, int64_t *dense, int64_t *sparse)
 static enum status read_expert_layers(struct launch *l, struct transformer *m, struct diag *diag)
 {
     int64_t dense, sparse;
-    if (!launch_has_field(l, LAUNCH_EXPERT_LAYERS) || launch_text_is(l, LAUNCH_EXPERT_LAYERS, "1"))
+    if (!launch_has_field(l, LAUNCH_EXPERT_LAYERS) ||
+        launch_field_text_is(l, LAUNCH_EXPERT_LAYERS, "1"))
         return STATUS_OK;
     if (!parse_layer_list(launch_field_text(l, LAUNCH_EXPERT_LAYERS), &dense, &sparse) ||
         dense < 0 || dense >= m->layers || dense + sparse != m->layers)
@@ -123,9 +124,9 @@ static enum status read_expert_layers(struct launch *l, struct transformer *m, s
  * divides the scores of the chosen ones by their sum: the result is the same. */
 static enum status read_router(struct launch *l, struct transformer *m, struct diag *diag)
 {
-    bool sigmoid = launch_text_is(l, LAUNCH_ROUTER_SCORE, "sigmoid");
+    bool sigmoid = launch_field_text_is(l, LAUNCH_ROUTER_SCORE, "sigmoid");
     if (launch_has_field(l, LAUNCH_ROUTER_SCORE) && !sigmoid &&
-        !launch_text_is(l, LAUNCH_ROUTER_SCORE, "softmax"))
+        !launch_field_text_is(l, LAUNCH_ROUTER_SCORE, "softmax"))
         return launch_field_error(l, LAUNCH_ROUTER_SCORE, diag,
                                   "a router's scores are read as softmax or sigmoid");
     m->router = sigmoid ? ROUTER_SIGMOID : ROUTER_SOFTMAX;
@@ -191,10 +192,10 @@ static enum status read_latent(struct launch *l, struct transformer *m, struct d
 
 static void read_positions(struct launch *l, struct transformer *m)
 {
-    m->rope_scaled = launch_text_is(l, LAUNCH_POSITIONS, "yarn");
+    m->rope_scaled = launch_field_text_is(l, LAUNCH_POSITIONS, "yarn");
     bool rope = m->rope_scaled || launch_is_on(l, LAUNCH_ROPE) ||
-                launch_text_is(l, LAUNCH_POSITIONS, "rope");
-    bool none = launch_text_is(l, LAUNCH_POSITIONS, "none");
+                launch_field_text_is(l, LAUNCH_POSITIONS, "rope");
+    bool none = launch_field_text_is(l, LAUNCH_POSITIONS, "none");
     m->positions = rope ? POSITIONS_ROPE : none ? POSITIONS_NONE : POSITIONS_LEARNED;
     if (rope)
         m->rope_theta = launch_number_or(l, LAUNCH_ROPE_THETA, 10000);
@@ -202,7 +203,7 @@ static void read_positions(struct launch *l, struct transformer *m)
         m->max_positions =
             launch_count_or(l, LAUNCH_POSITIONS_MAX, launch_count_or(l, LAUNCH_SEQ, 0));
     if (!rope && !none && launch_has_field(l, LAUNCH_POSITIONS) &&
-        !launch_text_is(l, LAUNCH_POSITIONS, "learned_absolute"))
+        !launch_field_text_is(l, LAUNCH_POSITIONS, "learned_absolute"))
         launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_POSITIONS,
                                "learned positions are predicted: one table more");
 }
@@ -237,16 +238,16 @@ static void read_vocabulary(struct launch *l, struct launch_known_facts given,
         int64_t vocab;
     } known[] = {{"GPT2BPETokenizer", 50257}, {"Llama2Tokenizer", 32000}};
     m->vocab = launch_count_or(l, LAUNCH_VOCAB, 0);
-    for (size_t i = 0; i < ARRAY_LEN(known) && m->vocab == 0 && !given.has_vocabulary; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(known) && m->vocab == 0 && !given.is_vocabulary_known; i++) {
         bool merges =
             i == 0 && launch_has_field(l, LAUNCH_MERGES) && !launch_has_field(l, LAUNCH_TOKENIZER);
-        if (!merges && !launch_text_is(l, LAUNCH_TOKENIZER, known[i].tokenizer))
+        if (!merges && !launch_field_text_is(l, LAUNCH_TOKENIZER, known[i].tokenizer))
             continue;
         m->vocab = known[i].vocab;
         launch_remark_on_field(l, REMARK_ASSUMED, merges ? LAUNCH_MERGES : LAUNCH_TOKENIZER,
                                "a vocabulary of %lld tokens", (long long)m->vocab);
     }
-    if (m->vocab == 0 && !given.has_vocabulary && !given.has_model)
+    if (m->vocab == 0 && !given.is_vocabulary_known && !given.is_model_known)
         launch_add_remark_printf(l, REMARK_KNOWN_IN_RUN_ONLY, "vocabulary", (struct loc){0},
                                  "the tokenizer's: give its tokens, as in --set vocab=128256");
 }
@@ -298,7 +299,7 @@ enum status megatron_add_model_options(struct launch *l, struct launch_known_fac
     m.head_dim = launch_count_or(l, LAUNCH_HEAD_DIM, m.hidden / m.heads);
     m.ffn = launch_count_or(l, LAUNCH_FFN, default_ffn_width(l, m.hidden));
     m.activation = launch_is_on(l, LAUNCH_SWIGLU) ? ACTIVATION_SWIGLU : ACTIVATION_GELU;
-    m.norm = launch_text_is(l, LAUNCH_NORM, "rmsnorm") ? NORM_RMSNORM : NORM_LAYERNORM;
+    m.norm = launch_field_text_is(l, LAUNCH_NORM, "rmsnorm") ? NORM_RMSNORM : NORM_LAYERNORM;
     m.norm_eps = launch_number_or(l, LAUNCH_NORM_EPS, 1e-5);
     m.qk_norm = launch_is_on(l, LAUNCH_QK_NORM);
     m.tied_head = !launch_is_on(l, LAUNCH_UNTIED);

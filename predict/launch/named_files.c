@@ -92,7 +92,7 @@ static const struct launch_format *format_of_file(const struct launch *launch, c
     struct settings settings = {0};
     struct text text = {0};
     const char *end = strrchr(path, '.');
-    enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, NULL);
+    enum status status = text_read_with_byte_limit(&text, path, TEXT_CONFIGURATION_BYTES_MAX, NULL);
     if (status == STATUS_OK && text.size > 0 && strcmp(end, ".json") == 0)
         status = settings_read_json(&settings, path, text.data, text.size, NULL);
     else if (status == STATUS_OK && text.size > 0 && strcmp(end, ".toml") == 0)
@@ -100,7 +100,7 @@ static const struct launch_format *format_of_file(const struct launch *launch, c
     else if (status == STATUS_OK && text.size > 0)
         status = settings_read_yaml(&settings, path, text.data, text.size, NULL);
     const struct launch_format *format =
-        status == STATUS_OK ? launch_format_of(launch, &settings) : NULL;
+        status == STATUS_OK ? launch_format_of_settings(launch, &settings) : NULL;
     settings_release(&settings);
     text_release(&text);
     return format;

@@ -71,7 +71,7 @@ const char *settings_find_open_part(const char *value, struct arena *arena)
     return arena_text(arena, open, strcspn(open, "\001\002"));
 }
 
-const char *settings_known_path_end(const char *value)
+const char *settings_known_last_path_part(const char *value)
 {
     const char *slash = value == NULL ? NULL : strrchr(value, '/');
     const char *close = value == NULL ? NULL : strrchr(value, SETTING_OPEN_PART_END);
@@ -111,18 +111,18 @@ static enum status put_scalar(struct json_to_settings *w, struct json_node node,
     return status;
 }
 
-static enum status put_elements(struct json_to_settings *w, struct json_node array,
-                                struct text *out)
+static enum status put_array_elements_as_text(struct json_to_settings *w, struct json_node array,
+                                              struct text *out)
 {
     enum status status = STATUS_OK;
     for (size_t i = 0; i < json_element_count(array) && status == STATUS_OK; i++) {
-        struct json_node element = json_element(array, i);
+        struct json_node element = json_element_at(array, i);
         if (i > 0)
             text_putc(out, ' ');
         if (json_is_object(element) || element.value == NULL)
             text_puts(out, "...");
         else if (json_is_array(element))
-            status = put_elements(w, element, out);
+            status = put_array_elements_as_text(w, element, out);
         else
             status = put_scalar(w, element, out);
     }
@@ -135,7 +135,7 @@ static enum status add_member_settings(struct json_to_settings *w, struct json_n
     enum status status = STATUS_OK;
     for (size_t i = 0; i < json_member_count(object) && status == STATUS_OK; i++) {
         const char *name;
-        struct json_node member = json_member(object, i, &name);
+        struct json_node member = json_member_at(object, i, &name);
         text_printf(&w->path, "%s%s", before > 0 ? "." : "", name);
         status = add_json_settings(w, member);
         w->path.size = before;
@@ -152,7 +152,7 @@ static enum status add_json_settings(struct json_to_settings *w, struct json_nod
     enum status status = STATUS_OK;
     text_puts(&value, "");
     if (json_is_array(node))
-        status = put_elements(w, node, &value);
+        status = put_array_elements_as_text(w, node, &value);
     else if (node.value != NULL)
         status = put_scalar(w, node, &value);
     struct loc at = {.name = w->root.document->name, .line = json_loc(node).line};

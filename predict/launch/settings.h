@@ -68,7 +68,7 @@ const char *settings_find_open_part(const char *value, struct arena *arena);
 
 /* Returns the last part of a path of which an earlier part is open: "Qwen3-8B" of "$HOME/x/Qwen3-8B". Returns NULL if
  * the last part is open, too, or empty, or if no part is open. */
-const char *settings_known_path_end(const char *value);
+const char *settings_known_last_path_part(const char *value);
 
 /* The readers of formats. Each adds the settings in text[0..size), up to its end or to the first fault, which is an
  * error. name: the text's name in messages; it is borrowed. */

@@ -11,7 +11,7 @@ enum { DEPTH_MAX = 32 };
 struct toml_reader {
     struct settings *settings;
     const char *name;
-    const char *next_char, *end, *line_start;
+    const char *next_char, *end, *line_first_char;
     uint32_t line;
     unsigned nesting_depth;
     struct text path; /* the name of the present key, preceded by that of its table */
@@ -20,8 +20,9 @@ struct toml_reader {
 
 static struct loc location_of_reader(const struct toml_reader *t)
 {
-    return (struct loc){
-        .name = t->name, .line = t->line, .column = (uint32_t)(t->next_char - t->line_start) + 1};
+    return (struct loc){.name = t->name,
+                        .line = t->line,
+                        .column = (uint32_t)(t->next_char - t->line_first_char) + 1};
 }
 
 static enum status report_bad_toml(const struct toml_reader *t, const char *what)
@@ -41,11 +42,11 @@ static bool begins_with(const struct toml_reader *t, const char *word)
 }
 
 /* Moves past one character, and counts a line if it is a line end. */
-static void take_char(struct toml_reader *t)
+static void skip_char_and_count_line(struct toml_reader *t)
 {
     if (*t->next_char++ == '\n') {
         t->line++;
-        t->line_start = t->next_char;
+        t->line_first_char = t->next_char;
     }
 }
 
@@ -65,7 +66,7 @@ static void skip_blanks_and_comments(struct toml_reader *t, bool lines)
                 t->next_char++;
         if (t->next_char >= t->end || !lines || (*t->next_char != '\n' && *t->next_char != '\r'))
             return;
-        take_char(t);
+        skip_char_and_count_line(t);
     }
 }
 
@@ -77,7 +78,7 @@ static enum status read_line_end(struct toml_reader *t)
     if (t->next_char < t->end && *t->next_char != '\n')
         return report_bad_toml(t, "the line should end here");
     if (t->next_char < t->end)
-        take_char(t);
+        skip_char_and_count_line(t);
     return STATUS_OK;
 }
 
@@ -133,7 +134,7 @@ static enum status read_escape(struct toml_reader *t, bool lines, struct text *o
     }
     if (lines && (c == '\n' || c == '\r' || c == ' ' || c == '\t')) {
         while (t->next_char < t->end && c_is_space(*t->next_char))
-            take_char(t);
+            skip_char_and_count_line(t);
         return STATUS_OK;
     }
     return report_bad_toml(
@@ -150,7 +151,7 @@ static enum status read_string(struct toml_reader *t, struct text *out)
     if (lines && peek_char(t, 0) == '\r')
         t->next_char++;
     if (lines && peek_char(t, 0) == '\n')
-        take_char(t);
+        skip_char_and_count_line(t);
     while (t->next_char < t->end) {
         if (lines ? begins_with(t, three) : *t->next_char == quote) {
             t->next_char += lines ? 3 : 1;
@@ -170,7 +171,7 @@ static enum status read_string(struct toml_reader *t, struct text *out)
             continue;
         }
         text_putc(out, *t->next_char);
-        take_char(t);
+        skip_char_and_count_line(t);
     }
     return report_bad_toml(t, "the string has no end");
 }
@@ -410,7 +411,7 @@ enum status settings_read_toml(struct settings *settings, const char *name, cons
         .name = name,
         .next_char = text,
         .end = text + size,
-        .line_start = text,
+        .line_first_char = text,
         .line = 1,
         .diag = diag,
     };

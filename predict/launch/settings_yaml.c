@@ -198,20 +198,20 @@ static void add_key(struct yaml_reader *y, struct yaml_keys *keys, struct loc at
         (struct yaml_key){arena_text(&y->settings->arena, name, strlen(name)), at};
 }
 
-static enum status read_keys(struct yaml_reader *y, struct yaml_keys *keys);
+static enum status read_mapping_members(struct yaml_reader *y, struct yaml_keys *keys);
 
 /* Reads a mapping from the event of its start to that of its end. */
 static enum status read_mapping(struct yaml_reader *y)
 {
     struct yaml_keys keys = {0};
-    enum status status = read_keys(y, &keys);
+    enum status status = read_mapping_members(y, &keys);
     if (status == STATUS_OK)
         status = check_keys(y, &keys);
     free(keys.key);
     return status;
 }
 
-static enum status read_keys(struct yaml_reader *y, struct yaml_keys *keys)
+static enum status read_mapping_members(struct yaml_reader *y, struct yaml_keys *keys)
 {
     size_t before = y->path.size;
     if (++y->nesting_depth > DEPTH_MAX)

@@ -36,7 +36,7 @@ struct shell_command {
     bool runs_conditionally; /* whether it runs depends on something open */
 };
 
-struct shell_document {
+struct shell_file_from_here_document {
     const char *text; /* the text of a here-document, with its variables expanded */
     /* the file to which the command writes; NULL: it names none, or only a run knows the name */
     const char *file;
@@ -48,14 +48,14 @@ struct shell_script {
     struct arena arena;
     struct shell_command *command;
     size_t command_count, capacity;
-    struct shell_document *document;
+    struct shell_file_from_here_document *document;
     size_t document_count, document_capacity;
 };
 
-void shell_release(struct shell_script *script);
+void shell_script_release(struct shell_script *script);
 
 /* Reads the script text[0..size). name: its name in messages. */
-enum status shell_read(struct shell_script *script, const char *name, const char *text, size_t size,
-                       struct diag *diag);
+enum status shell_script_read(struct shell_script *script, const char *name, const char *text,
+                              size_t size, struct diag *diag);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void shell_release(struct shell_script *script)
+void shell_script_release(struct shell_script *script)
 {
     for (size_t i = 0; i < script->command_count; i++)
         free(script->command[i].word);
@@ -108,25 +108,26 @@ static enum status assign_variable(struct shell_reader *s, const char *name, siz
 
 /* ---- if, loops and case ---- */
 
-static enum status push_frame(struct shell_reader *s, enum shell_frame_kind kind)
+static enum status push_open_block(struct shell_reader *s, enum shell_open_block_kind kind)
 {
-    if (s->frame_count == SHELL_DEPTH_MAX)
+    if (s->open_block_count == SHELL_DEPTH_MAX)
         return shell_report_fault(s, "if, loops and case are nested too deep to be read");
-    s->frame[s->frame_count++] = (struct shell_frame){
+    s->open_block[s->open_block_count++] = (struct shell_open_block){
         .kind = kind, .does_outer_block_run = s->do_present_commands_run, .line = s->line};
     return STATUS_OK;
 }
 
 /* Marks the commands that follow, in a branch or a loop, as open: something unknown decides whether they run. If the
  * block around them does not run, they do not run either. */
-static void mark_commands_as_conditional(struct shell_reader *s, const struct shell_frame *frame)
+static void mark_commands_as_conditional(struct shell_reader *s,
+                                         const struct shell_open_block *frame)
 {
     s->do_present_commands_run = frame->does_outer_block_run == ANSWER_NO ? ANSWER_NO : ANSWER_OPEN;
     if (frame->does_outer_block_run == ANSWER_YES)
         s->line_of_open_condition = frame->line;
 }
 
-static void enter_then_branch(struct shell_reader *s, struct shell_frame *frame)
+static void enter_then_branch(struct shell_reader *s, struct shell_open_block *frame)
 {
     enum shell_answer holds = s->does_last_command_succeed;
     s->do_present_commands_run = ANSWER_NO;
@@ -141,7 +142,7 @@ static void enter_then_branch(struct shell_reader *s, struct shell_frame *frame)
     frame->has_branch_maybe_taken = frame->has_branch_maybe_taken || holds == ANSWER_OPEN;
 }
 
-static void enter_else_branch(struct shell_reader *s, const struct shell_frame *frame)
+static void enter_else_branch(struct shell_reader *s, const struct shell_open_block *frame)
 {
     s->do_present_commands_run = frame->has_branch_taken ? ANSWER_NO : frame->does_outer_block_run;
     if (!frame->has_branch_taken && frame->has_branch_maybe_taken)
@@ -179,36 +180,37 @@ static enum status take_block_keyword(struct shell_reader *s, const char *end, b
 {
     const char *word = s->next_char;
     size_t size = (size_t)(end - word);
-    struct shell_frame *frame = s->frame_count > 0 ? &s->frame[s->frame_count - 1] : NULL;
+    struct shell_open_block *frame =
+        s->open_block_count > 0 ? &s->open_block[s->open_block_count - 1] : NULL;
     enum status status = STATUS_OK;
     *taken = true;
     s->next_char = end;
     if (shell_is_word(word, size, "if")) {
-        status = push_frame(s, FRAME_IF);
+        status = push_open_block(s, OPEN_BLOCK_IF);
     } else if (shell_is_word(word, size, "while") || shell_is_word(word, size, "until")) {
-        status = push_frame(s, FRAME_LOOP);
+        status = push_open_block(s, OPEN_BLOCK_LOOP);
     } else if (shell_is_word(word, size, "for") || shell_is_word(word, size, "select")) {
-        status = push_frame(s, FRAME_LOOP);
+        status = push_open_block(s, OPEN_BLOCK_LOOP);
         skip_command(s);
     } else if (shell_is_word(word, size, "case")) {
-        status = push_frame(s, FRAME_CASE);
+        status = push_open_block(s, OPEN_BLOCK_CASE);
         skip_to_in_keyword(s);
         if (status == STATUS_OK)
-            mark_commands_as_conditional(s, &s->frame[s->frame_count - 1]);
-    } else if (shell_is_word(word, size, "then") && frame != NULL && frame->kind == FRAME_IF) {
+            mark_commands_as_conditional(s, &s->open_block[s->open_block_count - 1]);
+    } else if (shell_is_word(word, size, "then") && frame != NULL && frame->kind == OPEN_BLOCK_IF) {
         enter_then_branch(s, frame);
-    } else if (shell_is_word(word, size, "elif") && frame != NULL && frame->kind == FRAME_IF) {
+    } else if (shell_is_word(word, size, "elif") && frame != NULL && frame->kind == OPEN_BLOCK_IF) {
         s->do_present_commands_run = frame->does_outer_block_run;
-    } else if (shell_is_word(word, size, "else") && frame != NULL && frame->kind == FRAME_IF) {
+    } else if (shell_is_word(word, size, "else") && frame != NULL && frame->kind == OPEN_BLOCK_IF) {
         enter_else_branch(s, frame);
-    } else if (shell_is_word(word, size, "do") && frame != NULL && frame->kind == FRAME_LOOP) {
+    } else if (shell_is_word(word, size, "do") && frame != NULL && frame->kind == OPEN_BLOCK_LOOP) {
         mark_commands_as_conditional(s, frame);
     } else if ((shell_is_word(word, size, "fi") || shell_is_word(word, size, "done") ||
                 shell_is_word(word, size, "esac")) &&
                frame != NULL) {
         s->do_present_commands_run = frame->does_outer_block_run;
         s->does_last_command_succeed = ANSWER_YES;
-        s->frame_count--;
+        s->open_block_count--;
     } else if (shell_is_word(word, size, "function")) {
         skip_command(s);
     } else if (shell_is_word(word, size, "!")) {
@@ -428,7 +430,7 @@ static enum status read_command(struct shell_reader *s)
 }
 
 /* Reads a line "#SBATCH --nodes=4" and sets the variables that Slurm then sets. */
-static void read_batch_line(struct shell_reader *s, const char *end)
+static void read_sbatch_line(struct shell_reader *s, const char *end)
 {
     static const struct {
         const char *option, *variable;
@@ -454,7 +456,7 @@ static void skip_comment(struct shell_reader *s)
 {
     const char *end = memchr(s->next_char, '\n', (size_t)(s->end - s->next_char));
     end = end == NULL ? s->end : end;
-    read_batch_line(s, end);
+    read_sbatch_line(s, end);
     s->next_char = end;
 }
 
@@ -465,7 +467,7 @@ static enum status read_separator(struct shell_reader *s)
     char c = *s->next_char++;
     if (c == '\n') {
         s->line++;
-        return shell_read_documents(s);
+        return shell_read_here_documents(s);
     }
     if ((c == '&' || c == '|') && s->next_char < s->end && *s->next_char == c) {
         s->next_char++;
@@ -520,8 +522,8 @@ static enum status run_script(struct shell_reader *s)
     return status;
 }
 
-enum status shell_read(struct shell_script *script, const char *name, const char *text, size_t size,
-                       struct diag *diag)
+enum status shell_script_read(struct shell_script *script, const char *name, const char *text,
+                              size_t size, struct diag *diag)
 {
     struct shell_state shell = {.script = script, .name = name, .diag = diag};
     struct shell_reader s = {.shell = &shell,
@@ -531,13 +533,13 @@ enum status shell_read(struct shell_script *script, const char *name, const char
                              .do_present_commands_run = ANSWER_YES,
                              .does_last_command_succeed = ANSWER_YES};
     enum status status = run_script(&s);
-    if (status == STATUS_OK && s.frame_count > 0)
-        status =
-            diag_error(diag, (struct loc){.name = name, .line = s.frame[s.frame_count - 1].line},
-                       STATUS_BAD_INPUT, "%s that begins here is not closed",
-                       s.frame[s.frame_count - 1].kind == FRAME_IF     ? "an if"
-                       : s.frame[s.frame_count - 1].kind == FRAME_LOOP ? "a loop"
-                                                                       : "a case");
+    if (status == STATUS_OK && s.open_block_count > 0)
+        status = diag_error(
+            diag, (struct loc){.name = name, .line = s.open_block[s.open_block_count - 1].line},
+            STATUS_BAD_INPUT, "%s that begins here is not closed",
+            s.open_block[s.open_block_count - 1].kind == OPEN_BLOCK_IF     ? "an if"
+            : s.open_block[s.open_block_count - 1].kind == OPEN_BLOCK_LOOP ? "a loop"
+                                                                           : "a case");
     for (size_t i = 0; i < shell.variable_count; i++)
         free(shell.variable[i].value.word);
     free(shell.variable);

@@ -18,7 +18,7 @@ static bool has_open_part(const char *text)
     return strchr(text, SETTING_OPEN_PART_BEGIN) != NULL;
 }
 
-static enum shell_answer compare_texts(const char *left, const char *sign, const char *right)
+static enum shell_answer evaluate_comparison(const char *left, const char *sign, const char *right)
 {
     static const char *const signs[] = {"-eq", "-ne", "-gt", "-ge", "-lt", "-le"};
     int64_t a, b;
@@ -50,7 +50,7 @@ static enum shell_answer evaluate_one_test(const struct shell_word *word, size_t
         return answer_of_bool(word[1].text[0] == '\0');
     if (count == 2 && !has_open_part(word[1].text) && strcmp(word[0].text, "-n") == 0)
         return answer_of_bool(word[1].text[0] != '\0');
-    return count == 3 ? compare_texts(word[0].text, word[1].text, word[2].text) : ANSWER_OPEN;
+    return count == 3 ? evaluate_comparison(word[0].text, word[1].text, word[2].text) : ANSWER_OPEN;
 }
 
 /* ---- conditions of [[ ]] ---- */

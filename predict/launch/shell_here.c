@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum status shell_read_documents(struct shell_reader *s)
+enum status shell_read_here_documents(struct shell_reader *s)
 {
     enum status status = STATUS_OK;
     for (unsigned i = 0; i < s->here_document_count && status == STATUS_OK; i++) {
@@ -36,10 +36,10 @@ enum status shell_read_documents(struct shell_reader *s)
         } else if (status == STATUS_OK && s->do_present_commands_run != ANSWER_NO) {
             script->document = heap_grow(script->document, &script->document_capacity,
                                          script->document_count + 1, sizeof *script->document);
-            script->document[script->document_count++] =
-                (struct shell_document){.text = arena_text(&script->arena, text->data, text->size),
-                                        .file = here->output_file,
-                                        .line = first};
+            script->document[script->document_count++] = (struct shell_file_from_here_document){
+                .text = arena_text(&script->arena, text->data, text->size),
+                .file = here->output_file,
+                .line = first};
         }
         text_release(&body);
         text_release(&filled);

@@ -9,11 +9,11 @@
  * values are in order: AND is the least of two answers, OR the greatest. */
 enum shell_answer { ANSWER_NO, ANSWER_OPEN, ANSWER_YES };
 
-enum shell_frame_kind { FRAME_IF, FRAME_LOOP, FRAME_CASE };
+enum shell_open_block_kind { OPEN_BLOCK_IF, OPEN_BLOCK_LOOP, OPEN_BLOCK_CASE };
 
 /* An if, loop or case that is being read. */
-struct shell_frame {
-    enum shell_frame_kind kind;
+struct shell_open_block {
+    enum shell_open_block_kind kind;
     enum shell_answer does_outer_block_run; /* whether the block around it runs */
     uint32_t line;                          /* where it begins */
     bool has_branch_taken;       /* one of its branches surely runs, so that later ones do not */
@@ -39,8 +39,8 @@ struct shell_reader {
     bool is_inverted;   /* a '!' stands before the present command */
     /* the line of the condition that makes do_present_commands_run open */
     uint32_t line_of_open_condition;
-    struct shell_frame frame[SHELL_DEPTH_MAX]; /* outermost first */
-    unsigned frame_count;
+    struct shell_open_block open_block[SHELL_DEPTH_MAX]; /* outermost first */
+    unsigned open_block_count;
     /* here-documents that the present line announces; they begin on the next line */
     struct shell_here_document here_document[4];
     unsigned here_document_count;
@@ -69,6 +69,6 @@ enum status shell_read_redirection(struct shell_reader *s);
 /* Reads the pending here-documents, whose lines begin at s->next_char. Each goes into the variable that its command
  * sets, if it surely sets one, else into the script's list. If the commands at this point do not run, they are
  * dropped. */
-enum status shell_read_documents(struct shell_reader *s);
+enum status shell_read_here_documents(struct shell_reader *s);
 
 #endif

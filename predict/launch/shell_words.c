@@ -162,7 +162,7 @@ struct shell_arithmetic {
 
 static double evaluate_sum(struct shell_arithmetic *s);
 
-static char next_operator(struct shell_arithmetic *s)
+static char peek_arithmetic_operator(struct shell_arithmetic *s)
 {
     while (s->next_char < s->end && c_is_space(*s->next_char))
         s->next_char++;
@@ -171,7 +171,7 @@ static char next_operator(struct shell_arithmetic *s)
 
 static double evaluate_primary(struct shell_arithmetic *s)
 {
-    char c = next_operator(s);
+    char c = peek_arithmetic_operator(s);
     double value = NAN;
     if (++s->depth > SHELL_DEPTH_MAX)
         return NAN;
@@ -179,7 +179,7 @@ static double evaluate_primary(struct shell_arithmetic *s)
     if (c == '(') {
         s->next_char++;
         value = evaluate_sum(s);
-        if (next_operator(s) != ')')
+        if (peek_arithmetic_operator(s) != ')')
             value = NAN;
         s->next_char += s->next_char < s->end;
     } else if (c == '-' || c == '+') {
@@ -208,7 +208,8 @@ static double evaluate_primary(struct shell_arithmetic *s)
 static double evaluate_product(struct shell_arithmetic *s)
 {
     double value = evaluate_primary(s);
-    for (char c = next_operator(s); c == '*' || c == '/' || c == '%'; c = next_operator(s)) {
+    for (char c = peek_arithmetic_operator(s); c == '*' || c == '/' || c == '%';
+         c = peek_arithmetic_operator(s)) {
         s->next_char++;
         double by = evaluate_primary(s);
         if (c == '*')
@@ -224,7 +225,8 @@ static double evaluate_product(struct shell_arithmetic *s)
 static double evaluate_sum(struct shell_arithmetic *s)
 {
     double value = evaluate_product(s);
-    for (char c = next_operator(s); c == '+' || c == '-'; c = next_operator(s)) {
+    for (char c = peek_arithmetic_operator(s); c == '+' || c == '-';
+         c = peek_arithmetic_operator(s)) {
         s->next_char++;
         double by = evaluate_product(s);
         value += c == '+' ? by : -by;
@@ -262,7 +264,7 @@ static void put_bytes(struct expansion *sink, const char *text, size_t size)
 }
 
 /* Adds the value of an expansion, split at blanks unless it is quoted. An open part is not split. */
-static void put_value(struct expansion *sink, const char *value, bool quoted)
+static void put_expanded_value(struct expansion *sink, const char *value, bool quoted)
 {
     if (quoted || sink->words == NULL) {
         put_bytes(sink, value, strlen(value));
@@ -296,8 +298,8 @@ static void put_open_part_as_json_text(struct expansion *sink, const char *text,
     text_release(&mark);
 }
 
-static enum status expand_into(struct expansion *sink, const char *text, const char *end,
-                               bool quoted, bool document);
+static enum status expand_text_into(struct expansion *sink, const char *text, const char *end,
+                                    bool quoted, bool document);
 
 /* Expands the word of ${name:=word} and sets the variable whose name is name[0..size) to it. */
 static enum status expand_and_set(struct expansion *sink, const char *name, size_t size,
@@ -308,7 +310,7 @@ static enum status expand_and_set(struct expansion *sink, const char *name, size
     enum status status = shell_expand_text(sink->shell, &value, word, end, sink->line, false);
     if (status == STATUS_OK) {
         shell_set_variable(sink->shell, name, size, value.data, sink->line);
-        put_value(sink, value.data, quoted);
+        put_expanded_value(sink, value.data, quoted);
     }
     text_release(&value);
     return status;
@@ -327,7 +329,7 @@ static enum status expand_default(struct expansion *sink, const char *name,
                  (colon && variable->value.word[0].text[0] == '\0');
     const char *word = text + colon + 1;
     if (sign == '+')
-        return empty ? STATUS_OK : expand_into(sink, word, end, quoted, false);
+        return empty ? STATUS_OK : expand_text_into(sink, word, end, quoted, false);
     if (sign != '-' && sign != '=') {
         put_open_part_as_json_text(sink, whole, end + 1);
         return STATUS_OK;
@@ -335,8 +337,8 @@ static enum status expand_default(struct expansion *sink, const char *name,
     if (empty && sign == '=' && name != NULL && sink->shell->does_command_surely_run)
         return expand_and_set(sink, name, (size_t)(text - name), word, end, quoted);
     if (empty)
-        return expand_into(sink, word, end, quoted, false);
-    put_value(sink, variable->value.word[0].text, quoted);
+        return expand_text_into(sink, word, end, quoted, false);
+    put_expanded_value(sink, variable->value.word[0].text, quoted);
     return STATUS_OK;
 }
 
@@ -353,7 +355,7 @@ static void expand_array(struct expansion *sink, const struct shell_variable *va
             finish_word(sink);
         if (apart)
             sink->line = variable->value.word[i].line;
-        put_value(sink, variable->value.word[i].text, quoted);
+        put_expanded_value(sink, variable->value.word[i].text, quoted);
         sink->is_word_begun = sink->is_word_begun || quoted;
     }
     if (apart && variable != NULL && variable->value.word_count > 0)
@@ -362,8 +364,8 @@ static void expand_array(struct expansion *sink, const struct shell_variable *va
 }
 
 /* Expands "${...}", whose '$' is at text. */
-static enum status expand_braces(struct expansion *sink, const char *text, const char *end,
-                                 bool quoted)
+static enum status expand_braced_parameter(struct expansion *sink, const char *text,
+                                           const char *end, bool quoted)
 {
     const char *name = text + 2, *close = end - 1;
     size_t size = shell_variable_name_size(name, close);
@@ -384,7 +386,7 @@ static enum status expand_braces(struct expansion *sink, const char *text, const
     if (size == 0 || rest != close || variable == NULL)
         put_open_part_as_json_text(sink, text, end);
     else if (variable->value.word_count > 0)
-        put_value(sink, variable->value.word[0].text, quoted);
+        put_expanded_value(sink, variable->value.word[0].text, quoted);
     return STATUS_OK;
 }
 
@@ -399,7 +401,7 @@ static enum status expand_arithmetic(struct expansion *sink, const char *text, c
         .shell = sink->shell, .next_char = inner.data, .end = inner.data + inner.size};
     double value = status == STATUS_OK ? evaluate_sum(&s) : NAN;
     char number[32];
-    if (status == STATUS_OK && next_operator(&s) == '\0' && fabs(value) < 9e15)
+    if (status == STATUS_OK && peek_arithmetic_operator(&s) == '\0' && fabs(value) < 9e15)
         put_bytes(sink, number, (size_t)c_snprintf(number, sizeof number, "%.0f", value + 0.0));
     else if (status == STATUS_OK)
         put_open_part_as_json_text(sink, text, end);
@@ -421,7 +423,7 @@ static enum status expand_dollar(struct expansion *sink, const char *text, const
     if (end - text >= 5 && next[0] == '(' && next[1] == '(' && end[-1] == ')' && end[-2] == ')')
         return expand_arithmetic(sink, text, end);
     if (*next == '{')
-        return expand_braces(sink, text, end, quoted);
+        return expand_braced_parameter(sink, text, end, quoted);
     if (*next == '@' || *next == '*')
         return STATUS_OK;
     const struct shell_variable *variable =
@@ -429,13 +431,13 @@ static enum status expand_dollar(struct expansion *sink, const char *text, const
     if (variable == NULL)
         put_open_part_as_json_text(sink, text, end);
     else if (variable->value.word_count > 0)
-        put_value(sink, variable->value.word[0].text, quoted);
+        put_expanded_value(sink, variable->value.word[0].text, quoted);
     return STATUS_OK;
 }
 
 /* Expands the text up to `end`. quoted: it is within double quotes; document: it is that of a here-document. */
-static enum status expand_into(struct expansion *sink, const char *text, const char *end,
-                               bool quoted, bool document)
+static enum status expand_text_into(struct expansion *sink, const char *text, const char *end,
+                                    bool quoted, bool document)
 {
     enum status status = STATUS_OK;
     if (++sink->shell->nesting_depth > SHELL_DEPTH_MAX ||
@@ -470,7 +472,7 @@ static enum status expand_into(struct expansion *sink, const char *text, const c
                 continue;
             }
             bool array = memchr(text, '@', (size_t)(behind - text)) != NULL;
-            status = expand_into(sink, text + 1, behind - 1, true, false);
+            status = expand_text_into(sink, text + 1, behind - 1, true, false);
             if (array && sink->text.size == 0)
                 sink->is_word_begun = false; /* an empty array makes no word */
             text = behind;
@@ -491,7 +493,7 @@ enum status shell_expand(struct shell_state *shell, struct shell_words *words, c
                          const char *end, uint32_t line)
 {
     struct expansion sink = {.shell = shell, .words = words, .line = line};
-    enum status status = expand_into(&sink, text, end, false, false);
+    enum status status = expand_text_into(&sink, text, end, false, false);
     finish_word(&sink);
     text_release(&sink.text);
     return status;
@@ -501,7 +503,7 @@ enum status shell_expand_text(struct shell_state *shell, struct text *out, const
                               const char *end, uint32_t line, bool document)
 {
     struct expansion sink = {.shell = shell, .line = line};
-    enum status status = expand_into(&sink, text, end, document, document);
+    enum status status = expand_text_into(&sink, text, end, document, document);
     if (sink.text.size > 0)
         text_append(out, sink.text.data, sink.text.size);
     text_release(&sink.text);

@@ -73,8 +73,8 @@ static const char *copy_field(struct table_reader *r, const struct record *recor
 }
 
 /* Reads a row that describes the framework. */
-static enum status read_description(struct table_reader *r, const struct record *record,
-                                    struct diag *diag)
+static enum status read_framework_description_row(struct table_reader *r,
+                                                  const struct record *record, struct diag *diag)
 {
     const char *name = record->fields[SETTING];
     const char *words = copy_field(r, record, WORDS);
@@ -167,8 +167,8 @@ static enum status read_row(void *context, const struct record *record, struct d
             record, column_names[USE], diag,
             "'%s' is no use: is, sets, implies, unset, written, ignored and unmodelled are",
             record->fields[USE]);
-    if (row.use == TABLE_USE_IS)
-        return read_description(r, record, diag);
+    if (row.use == TABLE_USE_DESCRIBES_FRAMEWORK)
+        return read_framework_description_row(r, record, diag);
     if ((record->fields[SETTING][0] == '\0') != (row.use == TABLE_USE_UNSET))
         return records_report_field(record, column_names[SETTING], diag,
                                     "all rows but those of use unset name a setting");
@@ -203,11 +203,12 @@ static enum status skip_comment(void *context, struct loc at, const char *text, 
     return STATUS_OK;
 }
 
-enum status launch_tables_add(struct launch_tables *tables, const char *path, struct diag *diag)
+enum status launch_tables_add_file(struct launch_tables *tables, const char *path,
+                                   struct diag *diag)
 {
     struct text text = {0};
     path = arena_text(&tables->arena, path, strlen(path));
-    enum status status = text_read_within(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
+    enum status status = text_read_with_byte_limit(&text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
     if (status != STATUS_OK) {
         text_release(&text);
         return status;
@@ -217,7 +218,7 @@ enum status launch_tables_add(struct launch_tables *tables, const char *path, st
     struct launch_table_file *file = arena_array(&tables->arena, 1, sizeof *file);
     tables->file[tables->file_count++] = file;
     file->path = path;
-    file->format.framework = LAUNCH_TABLE_FILE;
+    file->format.framework = LAUNCH_FRAMEWORK_OF_TABLE_FILE;
     struct table_reader reader = {.arena = &tables->arena, .file = file};
     struct record_handler handler = {.context = &reader, .row = read_row, .comment = skip_comment};
     status = records_parse(path, text.data != NULL ? text.data : "", text.size, &handler, diag);
@@ -253,7 +254,7 @@ enum status launch_tables_load(struct launch_tables *tables, struct diag *diag)
         closedir(dir);
     qsort(name, names, sizeof *name, compare_names);
     for (size_t i = names; i-- > 0 && status == STATUS_OK;) /* the last one is tried first */
-        status = launch_tables_add(tables, name[i], diag);
+        status = launch_tables_add_file(tables, name[i], diag);
     text_release(&folder);
     return status;
 }

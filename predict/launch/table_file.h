@@ -53,7 +53,7 @@
 #include "predict/launch/launch.h"
 
 enum table_row_use {
-    TABLE_USE_IS,
+    TABLE_USE_DESCRIBES_FRAMEWORK,
     TABLE_USE_SETS,
     TABLE_USE_IMPLIES,
     TABLE_USE_UNSET,
@@ -96,7 +96,8 @@ struct launch_tables {
 /* Reads the table files of the shipped data. */
 enum status launch_tables_load(struct launch_tables *tables, struct diag *diag);
 /* Reads one more table file, which is tried before all others. */
-enum status launch_tables_add(struct launch_tables *tables, const char *path, struct diag *diag);
+enum status launch_tables_add_file(struct launch_tables *tables, const char *path,
+                                   struct diag *diag);
 void launch_tables_release(struct launch_tables *tables);
 
 /* True if a text matches pattern[0..size), in which a '*' at either end stands for anything. Upper and lower case count

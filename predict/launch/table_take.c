@@ -155,8 +155,9 @@ static enum status set_table_option(struct launch *launch, const struct table_ro
 
 /* Applies one row to a setting: sets its field or option, or adds a remark. Sets *effect unless the row says nothing
  * for this value. */
-static enum status apply_row(struct launch *launch, const struct table_row *row,
-                             const struct setting *setting, bool *effect, struct diag *diag)
+static enum status apply_table_row_to_setting(struct launch *launch, const struct table_row *row,
+                                              const struct setting *setting, bool *effect,
+                                              struct diag *diag)
 {
     bool has_matched = false;
     const char *value = setting->value == NULL ? "true" : setting->value;
@@ -236,8 +237,8 @@ enum status launch_table_apply_setting(struct launch *launch, const struct setti
     const char *open = settings_find_open_part(setting->value, &launch->arena);
     struct setting named = *setting;
     if (open != NULL && row->field == LAUNCH_MODEL &&
-        settings_known_path_end(setting->value) != NULL) {
-        named.value = settings_known_path_end(setting->value);
+        settings_known_last_path_part(setting->value) != NULL) {
+        named.value = settings_known_last_path_part(setting->value);
         setting = &named;
         open = NULL;
     }
@@ -258,7 +259,7 @@ enum status launch_table_apply_setting(struct launch *launch, const struct setti
             add_remark_of_table_row(launch, REMARK_UNMODELLED, setting, row->note);
             effect = true;
         } else if (row->use != TABLE_USE_IGNORED) {
-            status = apply_row(launch, row, setting, &effect, diag);
+            status = apply_table_row_to_setting(launch, row, setting, &effect, diag);
         }
     if (status == STATUS_OK && !effect)
         launch_add_remark_printf(launch, REMARK_IGNORED,

@@ -158,7 +158,7 @@ static void set_layer_part_fields(struct launch *l, const struct choices *c)
  * never. */
 static void set_rank_fields(struct launch *l, const struct choices *c)
 {
-    bool hsdp = c->weights == CHOICE_WEIGHTS_HSDP && !expressible_has_small_shards(c);
+    bool hsdp = c->weights == CHOICE_WEIGHTS_HSDP && !expressible_hsdp_cuts_sequence_ranks(c);
     uint32_t copies = hsdp ? expressible_weight_sharing_ranks(c) / c->shard : 1;
     bool sharded = c->weights == CHOICE_WEIGHTS_ZERO3 || c->weights == CHOICE_WEIGHTS_HSDP;
     const char *schedule = schedules[c->pipeline];
@@ -186,7 +186,7 @@ static void set_rank_fields(struct launch *l, const struct choices *c)
                         sharded && c->reshard != RESHARD_NEVER ? "always" : "never");
 }
 
-void launch_torchtitan_fields(struct launch *l, const struct choices *c)
+void launch_set_torchtitan_fields(struct launch *l, const struct choices *c)
 {
     bool layers = c->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER;
     bool selective = c->activations == CHOICE_ACTIVATIONS_SELECTIVE ||
@@ -307,10 +307,10 @@ static void add_stage_options(struct launch *l, int64_t pp)
                         ? count_listed_parts(launch_field_text(l, LAUNCH_PARTS))
                         : 0;
     for (int i = 0; i < CHOICE_PIPELINE_COUNT; i++)
-        if (schedules[i] != NULL && launch_text_is(l, LAUNCH_SCHEDULE, schedules[i]))
+        if (schedules[i] != NULL && launch_field_text_is(l, LAUNCH_SCHEDULE, schedules[i]))
             chosen = i;
     bool known = !launch_has_field(l, LAUNCH_SCHEDULE) ||
-                 launch_text_is(l, LAUNCH_SCHEDULE, schedules[chosen]);
+                 launch_field_text_is(l, LAUNCH_SCHEDULE, schedules[chosen]);
     if (!known)
         launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_SCHEDULE,
                                "1F1B is predicted, which idles as long or longer");
@@ -373,7 +373,7 @@ static enum status add_weight_options(struct launch *l, struct launch_known_fact
                                   launch_field_text(l, LAUNCH_RESHARD));
     /* by the profile's default, weights are gathered again for the backward without stages, and not again with
      * stages */
-    if (launch_text_is(l, LAUNCH_RESHARD, d->pp > 1 ? "always" : "never"))
+    if (launch_field_text_is(l, LAUNCH_RESHARD, d->pp > 1 ? "always" : "never"))
         launch_add_option(l, LAUNCH_RESHARD, "reshard", launch_field_text(l, LAUNCH_RESHARD));
     return STATUS_OK;
 }
@@ -382,7 +382,7 @@ static enum status add_weight_options(struct launch *l, struct launch_known_fact
  * local batch (`local`) divided by pipeline_parallel_microbatches, which was the number of stages by default
  * (torchtitan e846b6946, parallelisms/pipelining_utils.py, build_pipeline_schedule()). A file is of that time if it
  * gives that setting, or if it gives the degree of the pipeline outside of [parallelism]. */
-static int64_t stage_batch_sequences(struct launch *l, int64_t local, int64_t pp)
+static int64_t pipeline_micro_batch_sequences(struct launch *l, int64_t local, int64_t pp)
 {
     const char *degree =
         launch_has_field(l, LAUNCH_PP) ? l->field_value[LAUNCH_PP].setting_name : NULL;
@@ -396,7 +396,7 @@ static int64_t stage_batch_sequences(struct launch *l, int64_t local, int64_t pp
 static void add_batch_options(struct launch *l, const struct launch_degrees *d, int64_t dp)
 {
     int64_t local = launch_count_or(l, LAUNCH_LOCAL_BATCH, 8); /* training.local_batch_size */
-    int64_t micro = d->pp > 1 ? stage_batch_sequences(l, local, d->pp) : local;
+    int64_t micro = d->pp > 1 ? pipeline_micro_batch_sequences(l, local, d->pp) : local;
     int64_t global = launch_count_or(l, LAUNCH_GLOBAL_BATCH, -1);
     if (!launch_has_field(l, LAUNCH_LOCAL_BATCH))
         launch_add_remark_printf(l, REMARK_ASSUMED, "local batch 8", (struct loc){0},
@@ -424,14 +424,14 @@ static void add_activation_options(struct launch *l)
                            ? launch_field_text(l, LAUNCH_GRANULARITY)
                            : "selective";
     bool selective = strcmp(mode, "selective") == 0;
-    bool op = launch_text_is(l, LAUNCH_MODULES, "op");
+    bool op = launch_field_text_is(l, LAUNCH_MODULES, "op");
     launch_add_option(l, LAUNCH_GRANULARITY, "activations",
                       selective && op             ? "selective-op"
                       : selective                 ? "selective-layer"
                       : strcmp(mode, "none") == 0 ? "keep"
                                                   : "full");
     if (selective && !op && launch_has_field(l, LAUNCH_MODULES) &&
-        !launch_text_is(l, LAUNCH_MODULES, "2"))
+        !launch_field_text_is(l, LAUNCH_MODULES, "2"))
         launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_MODULES,
                                "every second layer is recomputed here");
     else if (!selective && strcmp(mode, "none") != 0 && strcmp(mode, "full") != 0)
@@ -439,8 +439,8 @@ static void add_activation_options(struct launch *l)
                                "full recomputation is predicted");
 }
 
-enum status launch_torchtitan_options(struct launch *l, struct launch_known_facts given,
-                                      struct diag *diag)
+enum status launch_add_torchtitan_options(struct launch *l, struct launch_known_facts given,
+                                          struct diag *diag)
 {
     enum status status = torchtitan_set_recipe_fields(l, diag);
     if (status == STATUS_OK)
@@ -467,8 +467,8 @@ enum status launch_torchtitan_options(struct launch *l, struct launch_known_fact
     launch_add_option(l, LAUNCH_FIELD_COUNT, "profile", "torchtitan");
     if (d.cp > 1)
         launch_add_option(l, LAUNCH_ROTATE, "rotate",
-                          launch_text_is(l, LAUNCH_ROTATE, "alltoall") ? "all-to-all"
-                                                                       : "all-gather");
+                          launch_field_text_is(l, LAUNCH_ROTATE, "alltoall") ? "all-to-all"
+                                                                             : "all-gather");
     if (d.pp > 1)
         add_stage_options(l, d.pp);
     status = add_weight_options(l, given, &d, &dp, diag);
@@ -483,10 +483,10 @@ enum status launch_torchtitan_options(struct launch *l, struct launch_known_fact
             "optimizer states are on the host here, parameters and gradients are not: "
             "up to 8 bytes of a rank's parameters less memory, and more copies");
     }
-    if (launch_text_is(l, LAUNCH_DTYPE, "bfloat16"))
+    if (launch_field_text_is(l, LAUNCH_DTYPE, "bfloat16"))
         launch_add_option(l, LAUNCH_DTYPE, "states", "bf16");
     launch_add_option(l, LAUNCH_PARAM_DTYPE, "dtype",
-                      launch_text_is(l, LAUNCH_PARAM_DTYPE, "float32") ? "f32" : "bf16");
+                      launch_field_text_is(l, LAUNCH_PARAM_DTYPE, "float32") ? "f32" : "bf16");
     /* Without a list of the compiled parts, model and loss are both compiled. Files of early 2025 have no such list. */
     const char *parts =
         launch_has_field(l, LAUNCH_COMPILED) ? launch_field_text(l, LAUNCH_COMPILED) : "model loss";

@@ -77,13 +77,13 @@ static int put_differing_fields(struct text *out, const struct flavor *f,
         arena_release(&arena);
         return INT32_MAX;
     }
-    for (size_t i = 0; i < TRANSFORMER_FIELDS; i++) {
+    for (size_t i = 0; i < TRANSFORMER_FIELD_COUNT; i++) {
         const struct transformer_field *field = &transformer_fields[i];
         struct text here = {0}, there = {0};
         bool any = strcmp(field->name, "max_positions") == 0 ||
                    (f->lacks_vocab && strcmp(field->name, "vocab") == 0);
-        transformer_field_put(&there, &flavor, field);
-        transformer_field_put(&here, &model, field);
+        transformer_field_append_to_text(&there, &flavor, field);
+        transformer_field_append_to_text(&here, &model, field);
         if (!any && strcmp(here.data, there.data) != 0)
             text_printf(out, "%s%s=%s and not %s", count++ > 0 ? ", " : "", field->name, there.data,
                         here.data);
@@ -96,7 +96,8 @@ static int put_differing_fields(struct text *out, const struct flavor *f,
 
 /* Returns the flavor that differs from the model m in the fewest fields, and sets *differences to these fields. Flavors
  * of llama2, which only torchtitan 0.0.2 has, do not count. */
-static const struct flavor *find_flavor(const struct transformer *m, struct text *differences)
+static const struct flavor *find_nearest_flavor(const struct transformer *m,
+                                                struct text *differences)
 {
     const struct flavor *nearest = NULL;
     int least = 0;
@@ -119,7 +120,7 @@ enum status launch_torchtitan_check_model(const struct transformer *m, struct di
 {
     struct text differences = {0};
     enum status status = STATUS_OK;
-    const struct flavor *flavor = find_flavor(m, &differences);
+    const struct flavor *flavor = find_nearest_flavor(m, &differences);
     if (differences.size > 0)
         status = diag_error(diag, (struct loc){.name = "--emit"}, STATUS_BAD_INPUT,
                             "torchtitan has no flavor of this model; the nearest, %s of %s, has %s",
@@ -131,12 +132,12 @@ enum status launch_torchtitan_check_model(const struct transformer *m, struct di
 void torchtitan_set_model_fields(struct launch *l, const struct transformer *m)
 {
     struct text differences = {0};
-    const struct flavor *flavor = find_flavor(m, &differences);
+    const struct flavor *flavor = find_nearest_flavor(m, &differences);
     assert(differences.size == 0);
     launch_set_text(l, LAUNCH_MODEL, flavor->model);
     launch_set_text(l, LAUNCH_FLAVOR, flavor->name);
     if (strcmp(flavor->model, "llama3") == 0)
-        text_printf(&l->printed_comments,
+        text_printf(&l->comments_to_print,
                     "# the vocabulary is the tokenizer's: %lld tokens are predicted\n",
                     (long long)m->vocab);
     text_release(&differences);
@@ -148,7 +149,7 @@ enum status torchtitan_set_recipe_fields(struct launch *l, struct diag *diag)
     if (!launch_has_field(l, LAUNCH_RECIPE))
         return STATUS_OK;
     for (size_t i = 0; i < ARRAY_LEN(recipes); i++)
-        if (launch_text_is(l, LAUNCH_RECIPE, recipes[i].name))
+        if (launch_field_text_is(l, LAUNCH_RECIPE, recipes[i].name))
             recipe = &recipes[i];
     if (recipe == NULL) {
         struct text names = {0};
@@ -190,7 +191,7 @@ void torchtitan_add_model_options(struct launch *l, struct launch_known_facts gi
 {
     const char *name =
         launch_has_field(l, LAUNCH_MODEL) ? launch_field_text(l, LAUNCH_MODEL) : "llama3";
-    if (launch_has_option(l, "model") || given.has_model)
+    if (launch_has_option(l, "model") || given.is_model_known)
         return; /* a second file says it */
     if (!launch_has_field(l, LAUNCH_FLAVOR)) {
         launch_add_remark_printf(l, REMARK_KNOWN_IN_RUN_ONLY, "model", (struct loc){0},
@@ -199,10 +200,10 @@ void torchtitan_add_model_options(struct launch *l, struct launch_known_facts gi
     }
     for (size_t i = 0; i < ARRAY_LEN(flavors); i++) {
         const struct flavor *f = &flavors[i];
-        if (strcmp(f->model, name) != 0 || !launch_text_is(l, LAUNCH_FLAVOR, f->name))
+        if (strcmp(f->model, name) != 0 || !launch_field_text_is(l, LAUNCH_FLAVOR, f->name))
             continue;
         launch_add_option(l, LAUNCH_FLAVOR, "model", f->sizes);
-        if (f->lacks_vocab && !given.has_vocabulary)
+        if (f->lacks_vocab && !given.is_vocabulary_known)
             launch_remark_on_field(
                 l, REMARK_KNOWN_IN_RUN_ONLY, LAUNCH_FLAVOR,
                 "its vocabulary is the tokenizer's: give it, as in --set vocab=2048");

@@ -197,7 +197,8 @@ const struct launch_table launch_trainer_table = {.row = trainer_rows,
 /* True if a file asks for DeepSpeed, which shares weights by ZeRO. */
 static bool is_zero_requested(const struct launch *l)
 {
-    return launch_has_field(l, LAUNCH_ZERO) || launch_text_is(l, LAUNCH_DISTRIBUTED, "DEEPSPEED") ||
+    return launch_has_field(l, LAUNCH_ZERO) ||
+           launch_field_text_is(l, LAUNCH_DISTRIBUTED, "DEEPSPEED") ||
            launch_is_on(l, LAUNCH_DEEPSPEED) || l->has_framework[LAUNCH_DEEPSPEED_JSON];
 }
 
@@ -220,7 +221,8 @@ static bool has_sharding_word(const struct launch *l, const char *word)
 static bool is_sharding_kind(const struct launch *l, const char *name, const char *number)
 {
     return has_sharding_word(l, name) || has_sharding_word(l, number) ||
-           launch_text_is(l, LAUNCH_RESHARD, name) || launch_text_is(l, LAUNCH_RESHARD, number);
+           launch_field_text_is(l, LAUNCH_RESHARD, name) ||
+           launch_field_text_is(l, LAUNCH_RESHARD, number);
 }
 
 /* True if a file asks for FSDP. */
@@ -229,8 +231,8 @@ static bool has_fsdp(const struct launch *l)
     static const char *const offs[] = {"", "false", "no", "none"};
     bool is_sharding_given = launch_has_field(l, LAUNCH_SHARDING);
     for (size_t i = 0; i < ARRAY_LEN(offs); i++)
-        is_sharding_given = is_sharding_given && !launch_text_is(l, LAUNCH_SHARDING, offs[i]);
-    return is_sharding_given || launch_text_is(l, LAUNCH_DISTRIBUTED, "FSDP") ||
+        is_sharding_given = is_sharding_given && !launch_field_text_is(l, LAUNCH_SHARDING, offs[i]);
+    return is_sharding_given || launch_field_text_is(l, LAUNCH_DISTRIBUTED, "FSDP") ||
            launch_is_on(l, LAUNCH_FSDP);
 }
 
@@ -261,7 +263,7 @@ static enum status check_sharding(const struct launch *l, struct diag *diag)
     static const char *const kinds[] = {"NO", "MULTI_GPU", "FSDP", "DEEPSPEED"};
     bool known = !launch_has_field(l, LAUNCH_DISTRIBUTED);
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        known = known || launch_text_is(l, LAUNCH_DISTRIBUTED, kinds[i]);
+        known = known || launch_field_text_is(l, LAUNCH_DISTRIBUTED, kinds[i]);
     if (!known)
         return launch_field_error(l, LAUNCH_DISTRIBUTED, diag,
                                   "'%s' is not read: NO, MULTI_GPU, FSDP and DEEPSPEED are; for "
@@ -312,8 +314,9 @@ static bool does_fsdp_keep_gathered(const struct launch *l)
 static bool is_plain_ddp(const struct launch *l, const struct launch_degrees *d)
 {
     int64_t copies;
-    bool full = launch_text_is(l, LAUNCH_DTYPE, "no") || launch_text_is(l, LAUNCH_DTYPE, "fp32") ||
-                (launch_text_is(l, LAUNCH_BF16, "false") && !launch_is_on(l, LAUNCH_FP16));
+    bool full = launch_field_text_is(l, LAUNCH_DTYPE, "no") ||
+                launch_field_text_is(l, LAUNCH_DTYPE, "fp32") ||
+                (launch_field_text_is(l, LAUNCH_BF16, "false") && !launch_is_on(l, LAUNCH_FP16));
     return weights_choice_of(l, &copies) == CHOICE_WEIGHTS_REPLICATED && !is_zero_requested(l) &&
            !has_fsdp(l) && !full && d->cp * d->hp * d->tp == 1;
 }
@@ -322,8 +325,8 @@ static bool is_plain_ddp(const struct launch *l, const struct launch_degrees *d)
  * FSDP and DeepSpeed make them fp32. "auto" means the dtype of the checkpoint, which is bf16 for most models. */
 static bool keeps_16_bit_parameters(const struct launch *l, const struct launch_degrees *d)
 {
-    return is_plain_ddp(l, d) && (launch_text_is(l, LAUNCH_LOADED_DTYPE, "bfloat16") ||
-                                  launch_text_is(l, LAUNCH_LOADED_DTYPE, "auto"));
+    return is_plain_ddp(l, d) && (launch_field_text_is(l, LAUNCH_LOADED_DTYPE, "bfloat16") ||
+                                  launch_field_text_is(l, LAUNCH_LOADED_DTYPE, "auto"));
 }
 
 /* Adds the profile: the one that a table file gives; else hf-ddp if DDP trains fp32 parameters under autocast, else
@@ -359,8 +362,8 @@ static enum status add_weight_options(struct launch *l, struct launch_known_fact
     if (is_zero_requested(l) &&
         weights >= CHOICE_WEIGHTS_ZERO2) /* trainer.py has no_sync() without DeepSpeed only */
         launch_add_option(l, LAUNCH_ZERO, "grad-sync", "each");
-    if (is_zero_requested(l) && (launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "cpu") ||
-                                 launch_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme")))
+    if (is_zero_requested(l) && (launch_field_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "cpu") ||
+                                 launch_field_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme")))
         launch_add_option(l, LAUNCH_OPTIMIZER_DEVICE, "optimizer", "host");
     return STATUS_OK;
 }
@@ -419,10 +422,10 @@ static void add_batch_options(struct launch *l, struct launch_known_facts given,
 
 static void add_dtype_and_kernel_options(struct launch *l)
 {
-    bool f16 = launch_is_on(l, LAUNCH_FP16) || launch_text_is(l, LAUNCH_DTYPE, "fp16");
-    bool bf16 = launch_is_on(l, LAUNCH_BF16) || launch_text_is(l, LAUNCH_DTYPE, "bf16") ||
-                launch_text_is(l, LAUNCH_DTYPE, "fp8");
-    if (launch_text_is(l, LAUNCH_DTYPE, "fp8") && !launch_has_field(l, LAUNCH_FP8)) {
+    bool f16 = launch_is_on(l, LAUNCH_FP16) || launch_field_text_is(l, LAUNCH_DTYPE, "fp16");
+    bool bf16 = launch_is_on(l, LAUNCH_BF16) || launch_field_text_is(l, LAUNCH_DTYPE, "bf16") ||
+                launch_field_text_is(l, LAUNCH_DTYPE, "fp8");
+    if (launch_field_text_is(l, LAUNCH_DTYPE, "fp8") && !launch_has_field(l, LAUNCH_FP8)) {
         launch_remark_on_field(l, REMARK_ASSUMED, LAUNCH_DTYPE,
                                "products in 8 bits by torchao, with a scale for a tensor");
         launch_set_text(l, LAUNCH_FP8, "true");
@@ -439,22 +442,24 @@ static void add_dtype_and_kernel_options(struct launch *l)
         launch_remark_on_field(
             l, REMARK_UNMODELLED, LAUNCH_TF32,
             "products of fp32 are predicted without TF32, which takes up to eight times as long");
-    if (launch_text_is(l, LAUNCH_ATTENTION, "flash_attention_2") ||
-        launch_text_is(l, LAUNCH_ATTENTION, "kernels-community/flash-attn"))
+    if (launch_field_text_is(l, LAUNCH_ATTENTION, "flash_attention_2") ||
+        launch_field_text_is(l, LAUNCH_ATTENTION, "kernels-community/flash-attn"))
         launch_add_option(l, LAUNCH_ATTENTION, "attention", "fa2");
-    else if (launch_text_is(l, LAUNCH_ATTENTION, "flash_attention_3") ||
-             launch_text_is(l, LAUNCH_ATTENTION, "kernels-community/vllm-flash-attn3"))
+    else if (launch_field_text_is(l, LAUNCH_ATTENTION, "flash_attention_3") ||
+             launch_field_text_is(l, LAUNCH_ATTENTION, "kernels-community/vllm-flash-attn3"))
         launch_add_option(l, LAUNCH_ATTENTION, "attention", "fa3");
-    else if (launch_has_field(l, LAUNCH_ATTENTION) && !launch_text_is(l, LAUNCH_ATTENTION, "sdpa"))
+    else if (launch_has_field(l, LAUNCH_ATTENTION) &&
+             !launch_field_text_is(l, LAUNCH_ATTENTION, "sdpa"))
         launch_remark_on_field(
             l, REMARK_UNMODELLED, LAUNCH_ATTENTION,
             strstr(launch_field_text(l, LAUNCH_ATTENTION), "eager") != NULL
                 ? "sdpa's fused kernels are predicted: without them scores go to memory"
                 : "another kernel than sdpa's and flash-attention's: sdpa's is predicted");
     bool compiled =
-        launch_is_on(l, LAUNCH_COMPILE) || launch_text_is(l, LAUNCH_COMPILER, "inductor");
+        launch_is_on(l, LAUNCH_COMPILE) || launch_field_text_is(l, LAUNCH_COMPILER, "inductor");
     if (!compiled && launch_has_field(l, LAUNCH_COMPILER) &&
-        !launch_text_is(l, LAUNCH_COMPILER, "no") && !launch_text_is(l, LAUNCH_COMPILER, "eager"))
+        !launch_field_text_is(l, LAUNCH_COMPILER, "no") &&
+        !launch_field_text_is(l, LAUNCH_COMPILER, "eager"))
         launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_COMPILER,
                                "another compiler than inductor");
     if (compiled && !launch_is_on(l, LAUNCH_LIGER))
@@ -475,9 +480,9 @@ static void add_loss_option(struct launch *l, const struct launch_degrees *d)
     enum { CHUNK_TOKENS = 256, PIECES_MAX = 65535 };
     int64_t rows = launch_count_or(l, LAUNCH_SEQ, 0) / (d->cp * d->hp);
     int64_t micro = launch_count_or(l, LAUNCH_MICRO_BATCH, 8);
-    if (!launch_has_field(l, LAUNCH_LOSS_TYPE) || launch_text_is(l, LAUNCH_LOSS_TYPE, "nll"))
+    if (!launch_has_field(l, LAUNCH_LOSS_TYPE) || launch_field_text_is(l, LAUNCH_LOSS_TYPE, "nll"))
         return;
-    if (!launch_text_is(l, LAUNCH_LOSS_TYPE, "chunked_nll")) {
+    if (!launch_field_text_is(l, LAUNCH_LOSS_TYPE, "chunked_nll")) {
         launch_remark_on_field(
             l, REMARK_UNMODELLED, LAUNCH_LOSS_TYPE,
             "another loss than cross entropy; of preference training a sample is two "
@@ -546,7 +551,7 @@ static void set_fields_of_subcommand(struct launch *l)
 {
     static const char *const pairs[] = {"dpo", "orpo", "cpo", "reward"};
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++)
-        if (launch_text_is(l, LAUNCH_SUBCOMMAND, pairs[i])) {
+        if (launch_field_text_is(l, LAUNCH_SUBCOMMAND, pairs[i])) {
             launch_set_count(l, LAUNCH_PAIRS, 1);
             launch_remark_on_field(
                 l, REMARK_UNMODELLED, LAUNCH_SUBCOMMAND,
@@ -554,16 +559,16 @@ static void set_fields_of_subcommand(struct launch *l)
                 "forward, about a third of a step, and its weights, 2 bytes a "
                 "parameter{2P} over the ranks that share them, are not");
         }
-    if (launch_text_is(l, LAUNCH_SUBCOMMAND, "grpo") ||
-        launch_text_is(l, LAUNCH_SUBCOMMAND, "rloo"))
+    if (launch_field_text_is(l, LAUNCH_SUBCOMMAND, "grpo") ||
+        launch_field_text_is(l, LAUNCH_SUBCOMMAND, "rloo"))
         launch_remark_on_field(
             l, REMARK_UNMODELLED, LAUNCH_SUBCOMMAND,
             "answers are generated before each update: only the policy's update is "
             "predicted");
 }
 
-enum status launch_trainer_options(struct launch *l, struct launch_known_facts given,
-                                   struct diag *diag)
+enum status launch_add_trainer_options(struct launch *l, struct launch_known_facts given,
+                                       struct diag *diag)
 {
     struct launch_degrees d = {.tp = launch_count_or(l, LAUNCH_TP, 1),
                                .pp = 1,
@@ -602,11 +607,11 @@ enum status launch_trainer_options(struct launch *l, struct launch_known_facts g
                                "FSDP2 is predicted: FSDP1 copies gradients in two passes more");
     if (d.cp > 1)
         launch_add_option(l, LAUNCH_ROTATE, "rotate",
-                          launch_text_is(l, LAUNCH_ROTATE, "alltoall") ||
-                                  launch_text_is(l, LAUNCH_ROTATE, "all-to-all")
+                          launch_field_text_is(l, LAUNCH_ROTATE, "alltoall") ||
+                                  launch_field_text_is(l, LAUNCH_ROTATE, "all-to-all")
                               ? "all-to-all"
-                          : launch_text_is(l, LAUNCH_ROTATE, "p2p") ? "p2p"
-                                                                    : "all-gather");
+                          : launch_field_text_is(l, LAUNCH_ROTATE, "p2p") ? "p2p"
+                                                                          : "all-gather");
     /* the tensor plans of Transformers (base_model_tp_plan) cut products by columns and rows, and the head as
      * colwise_rep; every tensor rank has all tokens */
     if (d.tp > 1)

@@ -1,4 +1,4 @@
-/* Expresses choices by settings of Axolotl, LLaMA-Factory and TRL: the reverse of launch_trainer_options(). */
+/* Expresses choices by settings of Axolotl, LLaMA-Factory and TRL: the reverse of launch_add_trainer_options(). */
 #include "predict/launch/launch_parts.h"
 
 #include "schedule/choices/profile.h"
@@ -44,7 +44,7 @@ static void set_accelerate_mesh_fields(struct launch *l, const struct choices *c
 }
 
 /* Sets the fields that Axolotl, LLaMA-Factory and TRL have in common. */
-static void set_common_fields(struct launch *l, const struct choices *c)
+static void set_common_trainer_fields(struct launch *l, const struct choices *c)
 {
     const struct profile *p = c->profile;
     bool usual =
@@ -70,15 +70,15 @@ static void set_common_fields(struct launch *l, const struct choices *c)
         launch_set_count(l, LAUNCH_COMPILE, 1);
 }
 
-void launch_axolotl_fields(struct launch *l, const struct choices *c)
+void launch_set_axolotl_fields(struct launch *l, const struct choices *c)
 {
     bool gathers_keys = c->cp > 1 && c->rotation == ROTATE_ALL_GATHER;
-    set_common_fields(l, c);
+    set_common_trainer_fields(l, c);
     text_puts(
-        &l->printed_comments,
+        &l->comments_to_print,
         "# add datasets, output_dir and the schedule of the learning rate; start it with `axolotl "
         "train FILE`\n");
-    if (expressible_needs_zero(c)) {
+    if (expressible_needs_deepspeed(c)) {
         launch_set_text(l, LAUNCH_DEEPSPEED_CONFIG,
                         c->weights == CHOICE_WEIGHTS_ZERO1 ? "deepspeed_configs/zero1.json"
                                                            : "deepspeed_configs/zero2.json");
@@ -102,17 +102,17 @@ void launch_axolotl_fields(struct launch *l, const struct choices *c)
         add_table_count_option(l, "ffn-chunks", c->ffn_chunks);
 }
 
-void launch_factory_fields(struct launch *l, const struct choices *c)
+void launch_set_llama_factory_fields(struct launch *l, const struct choices *c)
 {
-    set_common_fields(l, c);
-    text_puts(&l->printed_comments,
+    set_common_trainer_fields(l, c);
+    text_puts(&l->comments_to_print,
               "# add stage, dataset, template and output_dir; start it with `FORCE_TORCHRUN=1 "
               "llamafactory-cli train FILE`\n");
     launch_set_text(l, LAUNCH_ADAPTER, "full");
     launch_set_count(l, LAUNCH_PACKING, 1);
     if (c->optimizer == CHOICE_OPTIMIZER_HOST) {
         launch_set_text(l, LAUNCH_DEEPSPEED_CONFIG, "examples/deepspeed/ds_z2_offload_config.json");
-    } else if (expressible_needs_zero(c)) {
+    } else if (expressible_needs_deepspeed(c)) {
         launch_set_text(l, LAUNCH_DEEPSPEED_CONFIG, "examples/deepspeed/ds_z2_config.json");
     } else if (!expressible_is_ddp(c)) {
         set_fsdp_fields(l, c);
@@ -127,18 +127,18 @@ void launch_factory_fields(struct launch *l, const struct choices *c)
         add_table_option(l, "kernels", "liger");
 }
 
-void launch_trl_fields(struct launch *l, const struct choices *c)
+void launch_set_trl_fields(struct launch *l, const struct choices *c)
 {
     static const int zero_stages[CHOICE_WEIGHTS_COUNT] = {0, 1, 2, 3, 3};
-    set_common_fields(l, c);
-    text_puts(&l->printed_comments, "# add --dataset_name and --output_dir\n");
+    set_common_trainer_fields(l, c);
+    text_puts(&l->comments_to_print, "# add --dataset_name and --output_dir\n");
     launch_set_count(l, LAUNCH_PROCESSES, c->ranks);
     if (c->gpus_per_node > 0 && c->ranks > c->gpus_per_node)
         launch_set_count(l, LAUNCH_NODES, c->ranks / c->gpus_per_node);
     launch_set_count(l, LAUNCH_PACKING, 1);
     launch_set_text(l, LAUNCH_LOADED_DTYPE,
                     states_are_bf16((enum states)c->states) ? "bfloat16" : "float32");
-    if (expressible_needs_zero(c)) {
+    if (expressible_needs_deepspeed(c)) {
         launch_set_count(l, LAUNCH_DEEPSPEED, 1);
         launch_set_count(l, LAUNCH_ZERO, zero_stages[c->weights]);
         if (c->optimizer == CHOICE_OPTIMIZER_HOST)

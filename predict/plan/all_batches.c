@@ -63,7 +63,7 @@ static uint64_t *job_digests(const struct batch_comparison *c, struct arena *are
         packed_batch_documents(&row->packed_set->batch[c->job[i].batch], request.seq, &documents,
                                arena);
         request.documents = &documents;
-        key[i] = outcome_request_key(c->setup, &request, request.ranks);
+        key[i] = outcome_request_digest(c->setup, &request, request.ranks);
     }
     return key;
 }
@@ -119,7 +119,7 @@ static const struct compared_row *fastest_row(const struct batch_comparison *c)
 
 static double tokens_per_s_gpu_in_batch(const struct compared_row *c, size_t batch)
 {
-    return packed_set_tokens(c->row->packed_set, batch) / c->step_s[batch] /
+    return packed_set_batch_tokens(c->row->packed_set, batch) / c->step_s[batch] /
            (double)c->row->request.ranks;
 }
 
@@ -134,11 +134,12 @@ static size_t count_won_batches(const struct compared_row *c, const struct compa
     return won;
 }
 
-/* Begins the comparison with the rows that are within DOCUMENTS_MARGIN_SHARE of the best one, at most COMPARED_ROWS, on
- * their first COMPARED_FIRST batches. The steps of their typical batches are known from the search. */
+/* Begins the comparison with the rows that are within OTHER_BATCHES_RATE_MARGIN_SHARE of the best one, at most
+ * COMPARED_ROWS, on their first COMPARED_FIRST batches. The steps of their typical batches are known from the search.
+ * */
 static void begin_comparison(struct batch_comparison *c, struct best *best)
 {
-    double least = best->row[0].rate_bound / (1 + DOCUMENTS_MARGIN_SHARE);
+    double least = best->row[0].rate_bound / (1 + OTHER_BATCHES_RATE_MARGIN_SHARE);
     for (size_t i = 0; i < best->row_count && c->compared_row_count < COMPARED_ROWS; i++) {
         struct outcome *row = &best->row[i];
         if (row->kind != OUTCOME_SIMULATED || row->rate_bound < least)
@@ -194,14 +195,14 @@ static bool all_steps_are_predicted(const struct batch_comparison *c)
 
 /* ---- the causes of a row's step time ---- */
 
-struct row_explanation {
+struct time_causes_search {
     struct setup *setup;
     struct outcome **row;
 };
 
-static void explain_row(void *context, size_t job, void *result)
+static void find_time_causes_of_row(void *context, size_t job, void *result)
 {
-    const struct row_explanation *e = context;
+    const struct time_causes_search *e = context;
     const struct packed_set *packed_set = e->row[job]->packed_set;
     struct setup *setup = e->setup; /* this process' own */
     struct outcome *out = result;
@@ -217,19 +218,21 @@ static void explain_row(void *context, size_t job, void *result)
     prediction_release(&p);
 }
 
-static uint64_t explanation_key(const struct setup *setup, const struct outcome *row)
+static uint64_t time_causes_digest(const struct setup *setup, const struct outcome *row)
 {
     /* this text makes the key of a step's causes differ from the key of the step's time */
     static const char causes[] = "causes";
-    return digest_add(outcome_request_key(setup, &row->request, row->request.ranks), causes,
+    return digest_add(outcome_request_digest(setup, &row->request, row->request.ranks), causes,
                       sizeof causes);
 }
 
 /* Simulates the typical step of the first COMPARED_ROWS rows, and of the best row of each strategy, and stores the
  * causes of its time (cause_s, has_final_causes) in the row. */
-static enum status explain_rows(struct best *best, struct setup *setup, struct diag *diag)
+static enum status find_time_causes_of_rows(struct best *best, struct setup *setup,
+                                            struct diag *diag)
 {
-    struct row_explanation e = {setup, heap_alloc(best->row_count + 1, sizeof(struct outcome *))};
+    struct time_causes_search e = {setup,
+                                   heap_alloc(best->row_count + 1, sizeof(struct outcome *))};
     bool seen[UINT8_MAX + 1] = {false};
     size_t count = 0;
     for (size_t i = 0; i < best->row_count && best->row[i].kind == OUTCOME_SIMULATED; i++) {
@@ -241,11 +244,11 @@ static enum status explain_rows(struct best *best, struct setup *setup, struct d
     struct outcome *out = heap_zalloc(count + 1, sizeof *out);
     uint64_t *key = heap_zalloc(count + 1, sizeof *key);
     for (size_t i = 0; i < count && best->limits.kept_jobs.answer_file != NULL; i++)
-        key[i] = explanation_key(setup, e.row[i]);
+        key[i] = time_causes_digest(setup, e.row[i]);
     struct progress progress;
     progress_begin(&progress, count, 0);
     enum status status = kept_jobs_run(&best->limits.kept_jobs, key, count, sizeof *out,
-                                       explain_row, &e, out, &progress, diag);
+                                       find_time_causes_of_row, &e, out, &progress, diag);
     progress_end();
     free(key);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
@@ -282,5 +285,5 @@ enum status all_batches_compare_and_rank(struct best *best, struct setup *setup,
         free(c.compared_row[i].step_s);
     if (is_complete)
         best_sort_rows(best);
-    return status == STATUS_OK ? explain_rows(best, setup, diag) : status;
+    return status == STATUS_OK ? find_time_causes_of_rows(best, setup, diag) : status;
 }

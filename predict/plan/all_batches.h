@@ -1,9 +1,9 @@
 /* predict/plan/all_batches.h: the best rows of a search over packed documents, compared on many batches.
  *
- * The rows that are within DOCUMENTS_MARGIN_SHARE of the best one on their typical batch, at most COMPARED_ROWS, are
- * predicted on the first COMPARED_FIRST batches. The fastest of them on these batches, and every row that is faster
- * than it on at least one of them, are then predicted on all batches. For the first COMPARED_ROWS rows of the new
- * ranking, and for the best of each strategy, the causes of the typical step are found.
+ * The rows that are within OTHER_BATCHES_RATE_MARGIN_SHARE of the best one on their typical batch, at most
+ * COMPARED_ROWS, are predicted on the first COMPARED_FIRST batches. The fastest of them on these batches, and every row
+ * that is faster than it on at least one of them, are then predicted on all batches. For the first COMPARED_ROWS rows
+ * of the new ranking, and for the best of each strategy, the causes of the typical step are found.
  *
  * The folder predict/plan/ searches for the fastest configuration, the longest sequence and the fewest GPUs. */
 #ifndef PREDICT_PLAN_ALL_BATCHES_H

@@ -4,7 +4,7 @@
  * candidate is asked only whether it fits a longer sequence than the best one so far.
  *
  * Over packed documents the search compares the typical batch of each packed set, and keeps every outcome within
- * DOCUMENTS_MARGIN_SHARE of the best; predict/plan/all_batches.h then compares these on the other batches. */
+ * OTHER_BATCHES_RATE_MARGIN_SHARE of the best; predict/plan/all_batches.h then compares these on the other batches. */
 #ifndef PREDICT_PLAN_BEST_H
 #define PREDICT_PLAN_BEST_H
 
@@ -15,7 +15,7 @@
 
 /* A configuration that is slower than the best by more than this share on its typical batch is not tried on other
  * batches. */
-#define DOCUMENTS_MARGIN_SHARE 0.05
+#define OTHER_BATCHES_RATE_MARGIN_SHARE 0.05
 
 enum plan_goal { GOAL_SPEED, GOAL_GPUS, GOAL_LONGEST, GOAL_COUNT };
 

@@ -30,19 +30,21 @@ struct longest_search_round {
 /* The state of a candidate after some of its repairs. A repair is skipped if the next length, after those that are
  * known to fit this candidate or the best one so far, does not fit with it or is not tried at all. */
 struct longest_search_state {
-    bool does_some_length_suit_choices; /* the choices allow some length, with one of the repairs */
-    bool was_some_repair_skipped;       /* one of the repairs was skipped */
+    bool do_choices_allow_any_length; /* the choices allow some length, with one of the repairs */
+    bool has_skipped_repairs;         /* one of the repairs was skipped */
     /* no longer length is tried at all, so other repairs need not be tried */
     bool has_reached_ladder_end;
-    int64_t tokens;            /* the longest sequence that fits; 0: none */
-    struct request request;    /* the request that has it; unset if tokens is 0 */
-    struct verdict verdict;    /* the verdict of `request` */
-    bool is_open_ended_at_end; /* longer sequences than `tokens` may fit: the lengths ended there */
+    int64_t tokens;         /* the longest sequence that fits; 0: none */
+    struct request request; /* the request that has it; unset if tokens is 0 */
+    struct verdict verdict; /* the verdict of `request` */
+    /* longer sequences than `tokens` may fit: the lengths ended there */
+    bool may_longer_than_ladder_fit;
     /* the verdict on the shortest length of the ladder, with the last repair with which no length fitted; empty: with
      * every repair that was tried some length fitted */
     struct verdict next_verdict;
     struct length_ladder ladder; /* the lengths that are tried with the last repair */
-    int64_t never_fits_tokens;   /* this length and longer ones do not fit with any repair */
+    /* this length and longer ones do not fit with any repair */
+    int64_t shortest_never_fitting_tokens;
 };
 
 /* True if a length fits. If host memory does not suffice for it, sets *never to the length: no repair reduces the bytes
@@ -84,36 +86,36 @@ static void search_longer_with_repair(const struct longest_search_round *round,
         return;
     const int64_t next =
         (known / ladder.first_length_or_step_tokens + 1) * ladder.first_length_or_step_tokens;
-    r->does_some_length_suit_choices = true;
+    r->do_choices_allow_any_length = true;
     r->ladder = ladder;
     r->has_reached_ladder_end = next > ladder_longest_tokens(&ladder);
     if (r->has_reached_ladder_end ||
-        (known > 0 && !does_length_fit(round, request, next, &r->never_fits_tokens))) {
-        r->was_some_repair_skipped = true;
+        (known > 0 && !does_length_fit(round, request, next, &r->shortest_never_fitting_tokens))) {
+        r->has_skipped_repairs = true;
         return;
     }
     if (longest_find(&longest, round->setup, request, &ladder, next, NULL, NULL) != STATUS_OK)
         return;
     if (longest.tokens == 0)
-        r->next_verdict = longest.next_verdict;
+        r->next_verdict = longest.verdict_of_shortest_unfit;
     if (longest.tokens <= r->tokens)
         return;
     request->seq = longest.tokens;
     r->tokens = longest.tokens;
     r->request = *request;
     r->verdict = longest.verdict;
-    r->is_open_ended_at_end = longest.next_tokens == 0;
+    r->may_longer_than_ladder_fit = longest.shortest_unfit_tokens == 0;
 }
 
 /* Fills the outcome of a candidate with what is known before it is simulated, which it may never be. */
 static void fill_unsimulated_outcome(struct outcome *o, const struct longest_search_state *r)
 {
-    o->kind = !r->does_some_length_suit_choices             ? OUTCOME_REFUSED
-              : r->tokens > 0 || r->was_some_repair_skipped ? OUTCOME_BOUND_NOT_BETTER
-                                                            : OUTCOME_DOES_NOT_FIT;
+    o->kind = !r->do_choices_allow_any_length           ? OUTCOME_REFUSED
+              : r->tokens > 0 || r->has_skipped_repairs ? OUTCOME_BOUND_NOT_BETTER
+                                                        : OUTCOME_DOES_NOT_FIT;
     o->ladder = r->ladder;
     o->sequence_tokens = r->tokens;
-    o->is_open_ended = r->is_open_ended_at_end || r->has_reached_ladder_end;
+    o->is_open_ended = r->may_longer_than_ladder_fit || r->has_reached_ladder_end;
     o->verdict = r->tokens > 0 ? r->verdict : r->next_verdict;
     if (r->tokens > 0)
         o->request = r->request;
@@ -128,7 +130,7 @@ static void find_longest_of_candidate(const struct longest_search_round *round, 
     const int64_t tokens_to_exceed =
         round->best_so_far != NULL ? round->best_so_far->sequence_tokens : 0;
     struct repairs repairs = repairs_make(round->given_request, round->open, &o->request);
-    struct longest_search_state reached = {.never_fits_tokens = INT64_MAX};
+    struct longest_search_state reached = {.shortest_never_fitting_tokens = INT64_MAX};
     struct request request;
     while (!reached.has_reached_ladder_end && repairs_apply_next(&request, &repairs))
         search_longer_with_repair(
@@ -159,7 +161,7 @@ static uint64_t candidate_digest(const struct longest_search_round *round,
                                  const struct candidate *c)
 {
     int64_t tokens_to_exceed = round->best_so_far != NULL ? round->best_so_far->sequence_tokens : 0;
-    return digest_add(outcome_key(round->setup, round->open, c), &tokens_to_exceed,
+    return digest_add(outcome_digest(round->setup, round->open, c), &tokens_to_exceed,
                       sizeof tokens_to_exceed);
 }
 
@@ -189,8 +191,8 @@ static void fill_skipped_row(struct outcome *o, const struct candidate *c, enum 
 
 /* Fills a row for every candidate, with the longest sequence that it reaches. Those that need the least memory are
  * taken first (compare_gpu_lower_bounds()), since others are then likely to be skipped. */
-static enum status find_longest(struct best *best, struct setup *setup,
-                                const struct space_open *open, struct diag *diag)
+static enum status find_longest_of_all_candidates(struct best *best, struct setup *setup,
+                                                  const struct space_open *open, struct diag *diag)
 {
     struct request given = setup->request;
     struct longest_search_round round = {.setup = setup, .given_request = &given, .open = open};
@@ -206,7 +208,7 @@ static enum status find_longest(struct best *best, struct setup *setup,
     }
     qsort(row, best->row_count, sizeof *row, compare_gpu_lower_bounds);
     progress_begin(&progress, best->row_count, 0);
-    while (next < best->row_count && status == STATUS_OK && interrupt_signal() == 0) {
+    while (next < best->row_count && status == STATUS_OK && interrupt_caught_signal() == 0) {
         struct candidate batch[ROUND];
         struct outcome out[ROUND];
         uint64_t key[ROUND];
@@ -255,8 +257,9 @@ static enum status search_candidates(struct best *best, struct setup *setup,
 {
     best->row_count = best->space.candidate_count;
     best->row = heap_realloc(best->row, best->row_count + 1, sizeof *best->row);
-    enum status status = best->goal == GOAL_LONGEST ? find_longest(best, setup, open, diag)
-                                                    : fastest_find(best, setup, open, diag);
+    enum status status = best->goal == GOAL_LONGEST
+                             ? find_longest_of_all_candidates(best, setup, open, diag)
+                             : fastest_find(best, setup, open, diag);
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < best->row_count; i++)
@@ -287,13 +290,14 @@ enum status best_find(struct best *best, enum plan_goal goal, struct setup *setu
     open.length = goal == GOAL_LONGEST;
     /* bounds are for a length that all degrees divide, but for no more tokens than the model has learned positions */
     if (goal == GOAL_LONGEST) {
-        int64_t seq = longest_divisible_length(setup->cluster.gpus),
+        int64_t seq = longest_length_all_degrees_divide(setup->cluster.gpus),
                 most = setup->model.max_positions;
         bool ends = setup->model.positions == POSITIONS_LEARNED && most < seq;
         setup->request.seq = ends ? most : seq;
     }
     if (goal != GOAL_GPUS) {
-        enum status status = space_add(&best->space, setup, setup->cluster.gpus, open, diag);
+        enum status status =
+            space_add_candidates_of_gpus(&best->space, setup, setup->cluster.gpus, open, diag);
         return status == STATUS_OK ? search_candidates(best, setup, &open, diag) : status;
     }
     for (int64_t gpus = 1; gpus <= setup->cluster.gpus;
@@ -308,8 +312,8 @@ enum status best_find(struct best *best, enum plan_goal goal, struct setup *setu
                               .less_probable_gpu_count = last.less_probable_gpu_count,
                               .has_unfinished_search_on_fewer_gpus =
                                   last.has_unfinished_search_on_fewer_gpus || last.hit_time_limit};
-        enum status status = space_add(&best->space, setup, gpus, open,
-                                       gpus == setup->cluster.gpus ? diag : &unread);
+        enum status status = space_add_candidates_of_gpus(
+            &best->space, setup, gpus, open, gpus == setup->cluster.gpus ? diag : &unread);
         diag_release(&unread);
         if (status == STATUS_OK)
             status = search_candidates(best, setup, &open, diag);
@@ -317,7 +321,7 @@ enum status best_find(struct best *best, enum plan_goal goal, struct setup *setu
             best->less_probable_best.kind == OUTCOME_SIMULATED)
             best->less_probable_gpu_count = (size_t)gpus;
         if (status == STATUS_OK || status == STATUS_SYSTEM || gpus == setup->cluster.gpus ||
-            interrupt_signal() != 0)
+            interrupt_caught_signal() != 0)
             return status;
     }
     return STATUS_NO;

@@ -49,9 +49,9 @@ bool expressible_recomputes(const struct choices *choices);
  * and ranks share only the batch. */
 bool expressible_is_ddp(const struct choices *choices);
 /* True if Trainer's family runs the choices by DeepSpeed, and not by FSDP or DDP. */
-bool expressible_needs_zero(const struct choices *choices);
+bool expressible_needs_deepspeed(const struct choices *choices);
 /* True if HSDP shards over a number of ranks that is no multiple of those that share a sequence (cp x hp), for example
  * over fewer. FSDP cannot do that. */
-bool expressible_has_small_shards(const struct choices *choices);
+bool expressible_hsdp_cuts_sequence_ranks(const struct choices *choices);
 
 #endif

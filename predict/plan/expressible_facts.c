@@ -29,7 +29,7 @@ bool gaps_has_fpdt_chunks(const struct choices *c)
     return c->attention == CHOICE_ATTENTION_FPDT;
 }
 
-bool expressible_has_small_shards(const struct choices *c)
+bool expressible_hsdp_cuts_sequence_ranks(const struct choices *c)
 {
     return c->weights == CHOICE_WEIGHTS_HSDP && c->shard % (c->cp * c->hp) != 0;
 }
@@ -55,7 +55,7 @@ bool expressible_is_ddp(const struct choices *c)
            c->ranks == c->dp; /* no ranks share a sequence or layers */
 }
 
-bool expressible_needs_zero(const struct choices *c)
+bool expressible_needs_deepspeed(const struct choices *c)
 {
     return c->weights == CHOICE_WEIGHTS_ZERO1 || gaps_has_zero2(c) || gaps_has_host_optimizer(c);
 }

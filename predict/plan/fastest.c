@@ -52,7 +52,7 @@ static void find_layers_of_candidate(struct rate_search *s, size_t i)
         node->own_layer_row = find_or_add_layer(s, &key);
 }
 
-static double rate_of_step(const struct candidate *c, double step_s)
+static double tokens_per_s_gpu_of_step(const struct candidate *c, double step_s)
 {
     return c->step_tokens / step_s / (double)c->request.ranks;
 }
@@ -60,7 +60,7 @@ static double rate_of_step(const struct candidate *c, double step_s)
 /* Lowers a candidate's rate_bound to the bound that follows from the times of its two layers (least_layer_row,
  * own_layer_row), as far as they are known. Once both steps of its own layer were taken, its next stage is
  * STAGE_SHORT. */
-static void tighten_bound_by_layers(struct rate_search *s, size_t i)
+static void lower_rate_bound_by_layer_times(struct rate_search *s, size_t i)
 {
     const struct candidate *candidate = &s->best->space.row[i];
     struct candidate_search *node = &s->node[i];
@@ -71,9 +71,10 @@ static void tighten_bound_by_layers(struct rate_search *s, size_t i)
     struct resolved resolved;
     if (resolved_make(&resolved, s->setup, &candidate->request, NULL, NULL) == STATUS_OK &&
         layer.step_s > 0)
-        node->rate_bound = fmin(
-            node->rate_bound,
-            rate_of_step(candidate, bound_step_from_layer_s(s->setup, &resolved.choices, &layer)));
+        node->rate_bound =
+            fmin(node->rate_bound,
+                 tokens_per_s_gpu_of_step(
+                     candidate, bound_step_from_layer_s(s->setup, &resolved.choices, &layer)));
     resolved_release(&resolved);
     if (own->has_step)
         node->next_candidate_step = STAGE_SHORT;
@@ -120,7 +121,7 @@ static void find_other_placements(struct rate_search *s)
             continue;
         placed.request.stage_placement = STAGES_OUTER;
         key[count++] =
-            (struct key_without_stage_placement){outcome_key(s->setup, s->open, &placed), i};
+            (struct key_without_stage_placement){outcome_digest(s->setup, s->open, &placed), i};
     }
     qsort(key, count, sizeof *key, compare_placement_keys);
     for (size_t k = 1; k < count; k++)
@@ -155,13 +156,14 @@ static void apply_answer_to_other_placement(struct rate_search *s, size_t i,
         a->outcome.kind != OUTCOME_DOES_NOT_FIT ||
         a->less_probable_outcome.kind == OUTCOME_SIMULATED ||
         !other_placement_lacks_memory(&a->outcome.verdict) ||
-        (a->next_candidate_step != STAGE_DONE && other->repair >= a->repair))
+        (a->next_candidate_step != STAGE_DONE &&
+         other->next_repair_number >= a->next_repair_number))
         return;
     const struct candidate *candidate = &s->best->space.row[t];
     *o = a->outcome;
     o->request = candidate->request;
     outcome_restore_pointers(o, candidate);
-    other->repair = a->repair;
+    other->next_repair_number = a->next_repair_number;
     if (a->next_candidate_step == STAGE_DONE)
         other->next_candidate_step = STAGE_DONE;
     else if (other->next_candidate_step == STAGE_WHOLE)
@@ -186,8 +188,8 @@ static void begin_search(struct rate_search *s)
                                         .strategy = c->strategy,
                                         .packed_set = c->packed_set,
                                         .sequence_tokens = c->request.seq};
-        s->node[i] =
-            (struct candidate_search){.rate_bound = rate_of_step(c, c->step_lower_bound_s)};
+        s->node[i] = (struct candidate_search){
+            .rate_bound = tokens_per_s_gpu_of_step(c, c->step_lower_bound_s)};
         if (least > available) {
             finish_candidate(s, i, OUTCOME_OVER_MEMORY_BOUND);
             best->row[i].missing_bytes = least - available;
@@ -207,40 +209,41 @@ static void keep_best_outcome(struct rate_search *s, const struct outcome *o)
     if (best_is_better(s->best->goal, o, &s->best_so_far))
         s->best_so_far = *o;
     for (size_t i = 0; i < COMPARED_ROWS; i++)
-        if (rate > s->fastest_rates[i]) {
-            double lower = s->fastest_rates[i];
-            s->fastest_rates[i] = rate;
+        if (rate > s->fastest_tokens_per_s_gpu[i]) {
+            double lower = s->fastest_tokens_per_s_gpu[i];
+            s->fastest_tokens_per_s_gpu[i] = rate;
             rate = lower;
         }
     s->rate_to_exceed = s->best_so_far.rate_bound;
     if (o->packed_set != NULL)
-        s->rate_to_exceed = fmax(s->best_so_far.rate_bound / (1 + DOCUMENTS_MARGIN_SHARE),
-                                 s->fastest_rates[COMPARED_ROWS - 1]);
+        s->rate_to_exceed = fmax(s->best_so_far.rate_bound / (1 + OTHER_BATCHES_RATE_MARGIN_SHARE),
+                                 s->fastest_tokens_per_s_gpu[COMPARED_ROWS - 1]);
 }
 
-static void apply_answer(struct rate_search *s, const struct search_job *job,
-                         const struct candidate_answer *a)
+static void apply_job_answer_to_candidate(struct rate_search *s, const struct search_job *job,
+                                          const struct candidate_answer *a)
 {
     struct candidate_search *node = &s->node[job->node_index];
-    if (job->stage == STAGE_LAYER) {
-        struct timed_layer *layer = &s->layer[job->layer_index_of_job];
+    if (job->step_to_take == STAGE_LAYER) {
+        struct timed_layer *layer = &s->layer[job->timed_layer_row_of_job];
         layer->has_step = layer->has_kernel_sums;
         layer->has_kernel_sums = true;
         layer->layer_time = a->layer_time;
         for (size_t i = 0; i < s->best->space.candidate_count; i++)
             if (s->node[i].next_candidate_step == STAGE_LAYER &&
-                (s->node[i].least_layer_row == job->layer_index_of_job ||
-                 s->node[i].own_layer_row == job->layer_index_of_job) &&
+                (s->node[i].least_layer_row == job->timed_layer_row_of_job ||
+                 s->node[i].own_layer_row == job->timed_layer_row_of_job) &&
                 s->layer[s->node[i].least_layer_row].has_kernel_sums)
-                tighten_bound_by_layers(s, i);
+                lower_rate_bound_by_layer_times(s, i);
         return;
     }
     apply_answer_to_other_placement(s, job->node_index, a);
     node->next_candidate_step = (uint8_t)a->next_candidate_step;
-    node->repair = a->repair;
+    node->next_repair_number = a->next_repair_number;
     if (a->bound_s > 0)
         node->rate_bound =
-            fmin(node->rate_bound, rate_of_step(&s->best->space.row[job->node_index], a->bound_s));
+            fmin(node->rate_bound,
+                 tokens_per_s_gpu_of_step(&s->best->space.row[job->node_index], a->bound_s));
     if (a->rate_bound > 0)
         node->rate_bound = fmin(node->rate_bound, a->rate_bound);
     s->best->row[job->node_index] = a->outcome;
@@ -262,7 +265,7 @@ static double now_s(void)
 static bool is_time_over(const struct rate_search *s)
 {
     double search_time_limit_s = s->best->limits.time_limit_s;
-    return interrupt_signal() != 0 ||
+    return interrupt_caught_signal() != 0 ||
            (search_time_limit_s > 0 && now_s() - s->began_s >= search_time_limit_s);
 }
 
@@ -272,7 +275,7 @@ static enum status run_round(struct rate_search *s, double above, struct progres
     struct candidate_answer answer[SEARCH_ROUND];
     fastest_choose_jobs(s, above);
     for (size_t i = 0; i < s->job_count && s->best->limits.kept_jobs.answer_file != NULL; i++)
-        s->job_digest[i] = fastest_job_key(s, &s->job[i]);
+        s->job_digest[i] = fastest_job_digest(s, &s->job[i]);
     enum status status =
         kept_jobs_run(&s->best->limits.kept_jobs, s->job_digest, s->job_count, sizeof answer[0],
                       fastest_run_job, s, answer, progress, diag);
@@ -282,7 +285,7 @@ static enum status run_round(struct rate_search *s, double above, struct progres
             continue;
         outcome_restore_pointers(&answer[i].outcome, c);
         outcome_restore_pointers(&answer[i].less_probable_outcome, c);
-        apply_answer(s, &s->job[i], &answer[i]);
+        apply_job_answer_to_candidate(s, &s->job[i], &answer[i]);
     }
     return status;
 }
@@ -295,7 +298,7 @@ static void write_progress_note(const struct rate_search *s, char *note, size_t 
     for (size_t i = 0; i < s->best->space.candidate_count; i++)
         if (fastest_candidate_is_open(s, i, most))
             most = s->node[i].rate_bound;
-    if (fastest_has_answer(s))
+    if (fastest_has_found_a_fit(s))
         c_snprintf(note, size, "%.1f tokens/s/GPU (fits: %.0f %%), at most %.1f %% more",
                    s->best_so_far.rate_bound, 100 * s->best_so_far.verdict.fits_probability,
                    100 * fmax(0, most / s->best_so_far.rate_bound - 1));
@@ -313,14 +316,14 @@ static enum status search_until_gap(struct rate_search *s, double *above, struct
     for (;;) {
         *above = s->rate_to_exceed * (1 + s->best->limits.rate_gap_share);
         write_progress_note(s, note, sizeof note);
-        open = fastest_count_open_above(s, *above);
+        open = fastest_count_open_above_rate(s, *above);
         if (open == 0 || status != STATUS_OK || is_time_over(s))
             break;
         progress->done_before_run = all - open;
         status = run_round(s, *above, progress, diag);
     }
     progress->note = NULL;
-    s->best->hit_time_limit = open > 0 && status == STATUS_OK && interrupt_signal() == 0;
+    s->best->hit_time_limit = open > 0 && status == STATUS_OK && interrupt_caught_signal() == 0;
     return status;
 }
 
@@ -328,7 +331,7 @@ static enum status search_until_gap(struct rate_search *s, double *above, struct
  * simulated. */
 static void begin_search_of_strategy(struct rate_search *s, int strategy)
 {
-    s->only_strategy = strategy;
+    s->searched_strategy_index = strategy;
     s->best_so_far = (struct outcome){0};
     for (size_t i = 0; i < s->best->space.candidate_count; i++) {
         const struct outcome *o = &s->best->row[i];
@@ -355,7 +358,7 @@ static enum status find_best_of_strategies(struct rate_search *s, struct progres
         begin_search_of_strategy(s, strategy);
         for (int round = 0; round < ROUNDS_MAX && status == STATUS_OK; round++) {
             double above = s->rate_to_exceed * (1 + gap);
-            if (fastest_count_open_above(s, above) == 0 || is_time_over(s))
+            if (fastest_count_open_above_rate(s, above) == 0 || is_time_over(s))
                 break;
             status = run_round(s, above, progress, diag);
         }
@@ -372,7 +375,7 @@ enum status fastest_find(struct best *best, struct setup *setup, const struct sp
                             .setup = setup,
                             .given_request = &given,
                             .open = open,
-                            .only_strategy = -1,
+                            .searched_strategy_index = -1,
                             .began_s = now_s(),
                             .node = heap_zalloc(best->space.candidate_count + 1, sizeof *s.node)};
     struct progress progress;
@@ -381,7 +384,8 @@ enum status fastest_find(struct best *best, struct setup *setup, const struct sp
     progress_begin(&progress, best->space.candidate_count, 0);
     enum status status = search_until_gap(&s, &above, &progress, diag);
     bool any = best->limits.rate_gap_share >= 1; /* any answer will do */
-    if (status == STATUS_OK && fastest_has_answer(&s) && s.best_so_far.packed_set == NULL && !any)
+    if (status == STATUS_OK && fastest_has_found_a_fit(&s) && s.best_so_far.packed_set == NULL &&
+        !any)
         status = find_best_of_strategies(&s, &progress, diag);
     progress_end();
     for (size_t i = 0; i < best->space.candidate_count; i++)

@@ -16,7 +16,8 @@ enum { ROUND_WHOLE = 4, ROUND_LONG = 2 };
 #define RUNNER_UP_OPS_MAX 3e6
 
 /* Returns the row of the layer that a candidate's next step times; SEARCH_NO_LAYER: that step times no layer. */
-static uint32_t layer_of_next_step(const struct rate_search *s, const struct candidate_search *node)
+static uint32_t row_of_layer_timed_next(const struct rate_search *s,
+                                        const struct candidate_search *node)
 {
     if (node->next_candidate_step != STAGE_LAYER)
         return SEARCH_NO_LAYER;
@@ -26,32 +27,34 @@ static uint32_t layer_of_next_step(const struct rate_search *s, const struct can
 
 static bool is_long_job(const struct rate_search *s, const struct search_job *job)
 {
-    return job->stage != STAGE_LAYER && s->node[job->node_index].upper_bound_of_ops > LONG_JOB_OPS;
+    return job->step_to_take != STAGE_LAYER &&
+           s->node[job->node_index].upper_bound_of_ops > LONG_JOB_OPS;
 }
 
 /* Adds the next step of a candidate to the round, and returns whether it was added. It is not if the round is full, or
  * has as many whole steps or long jobs as it may; if it has a job of the candidate; if another job times the same
  * layer; or if the step is more than a layer, and the candidate with the other placement of stages has a job, which may
  * show that neither fits. Without `layers`, a candidate whose next step is a layer takes short steps instead. */
-static bool add_job(struct rate_search *s, size_t i, bool layers)
+static bool add_job_of_next_step(struct rate_search *s, size_t i, bool layers)
 {
     const struct candidate_search *node = &s->node[i];
     struct search_job job = {(enum candidate_next_step)node->next_candidate_step, i,
-                             layers ? layer_of_next_step(s, node) : SEARCH_NO_LAYER};
+                             layers ? row_of_layer_timed_next(s, node) : SEARCH_NO_LAYER};
     size_t whole = 0, many = 0;
-    if (job.stage == STAGE_LAYER && !layers)
-        job.stage = STAGE_SHORT;
+    if (job.step_to_take == STAGE_LAYER && !layers)
+        job.step_to_take = STAGE_SHORT;
     for (size_t k = 0; k < s->job_count; k++) {
-        whole += s->job[k].stage == STAGE_WHOLE;
+        whole += s->job[k].step_to_take == STAGE_WHOLE;
         many += is_long_job(s, &s->job[k]);
         if (s->job[k].node_index == i ||
-            (s->job[k].node_index == node->other_placement && job.stage != STAGE_LAYER) ||
-            (job.layer_index_of_job != SEARCH_NO_LAYER &&
-             s->job[k].layer_index_of_job == job.layer_index_of_job))
+            (s->job[k].node_index == node->other_placement && job.step_to_take != STAGE_LAYER) ||
+            (job.timed_layer_row_of_job != SEARCH_NO_LAYER &&
+             s->job[k].timed_layer_row_of_job == job.timed_layer_row_of_job))
             return false;
     }
     if (s->job_count == SEARCH_ROUND ||
-        (job.stage == STAGE_WHOLE && whole == (fastest_has_answer(s) ? ROUND_WHOLE : 1)) ||
+        (job.step_to_take == STAGE_WHOLE &&
+         whole == (fastest_has_found_a_fit(s) ? ROUND_WHOLE : 1)) ||
         (is_long_job(s, &job) && many == ROUND_LONG))
         return false;
     s->job[s->job_count++] = job;
@@ -63,7 +66,7 @@ typedef bool candidate_order_fn(const struct rate_search *s, size_t a, size_t b)
 
 /* True if candidate a comes before candidate b. The first difference decides: the higher bound of the rate is first,
  * then fewer ops, which take less time to predict, then the fewer bytes that a GPU needs at least. */
-static bool has_higher_bound(const struct rate_search *s, size_t a, size_t b)
+static bool higher_rate_bound_first(const struct rate_search *s, size_t a, size_t b)
 {
     const struct candidate_search *x = &s->node[a], *y = &s->node[b];
     if (x->rate_bound != y->rate_bound)
@@ -77,8 +80,8 @@ static bool has_higher_bound(const struct rate_search *s, size_t a, size_t b)
 /* True if candidate a comes before candidate b. Candidates that may need little memory (at most
  * little_memory_bytes_max) come first, since they most likely fit. Then the first difference decides: fewer ops are
  * first, which take less time to predict; then the longer lower bound of the step, since recomputation makes it longer;
- * then has_higher_bound(). */
-static bool needs_less_memory(const struct rate_search *s, size_t a, size_t b)
+ * then higher_rate_bound_first(). */
+static bool little_memory_first(const struct rate_search *s, size_t a, size_t b)
 {
     const struct candidate *row = s->best->space.row;
     bool x = row[a].gpu_lower_bound_bytes <= s->little_memory_bytes_max,
@@ -89,17 +92,18 @@ static bool needs_less_memory(const struct rate_search *s, size_t a, size_t b)
         return s->node[a].upper_bound_of_ops < s->node[b].upper_bound_of_ops;
     return row[a].step_lower_bound_s != row[b].step_lower_bound_s
                ? row[a].step_lower_bound_s > row[b].step_lower_bound_s
-               : has_higher_bound(s, a, b);
+               : higher_rate_bound_first(s, a, b);
 }
 
 bool fastest_candidate_is_open(const struct rate_search *s, size_t i, double above)
 {
     return s->node[i].next_candidate_step != STAGE_DONE && s->node[i].rate_bound > above &&
-           (s->only_strategy < 0 || (s->best->space.row[i].strategy == s->only_strategy &&
-                                     s->node[i].upper_bound_of_ops <= RUNNER_UP_OPS_MAX));
+           (s->searched_strategy_index < 0 ||
+            (s->best->space.row[i].strategy == s->searched_strategy_index &&
+             s->node[i].upper_bound_of_ops <= RUNNER_UP_OPS_MAX));
 }
 
-size_t fastest_count_open_above(const struct rate_search *s, double above)
+size_t fastest_count_open_above_rate(const struct rate_search *s, double above)
 {
     size_t open = 0;
     for (size_t i = 0; i < s->best->space.candidate_count; i++)
@@ -108,7 +112,7 @@ size_t fastest_count_open_above(const struct rate_search *s, double above)
 }
 
 /* Sets little_memory_bytes_max to 1.25 times the smallest gpu_lower_bound_bytes of the open candidates. */
-static void find_little_memory(struct rate_search *s, double above)
+static void set_little_memory_bytes_max(struct rate_search *s, double above)
 {
     double least = HUGE_VAL;
     for (size_t i = 0; i < s->best->space.candidate_count; i++)
@@ -126,12 +130,12 @@ struct first_candidates {
 static void insert_candidate(struct first_candidates *f, const struct rate_search *s,
                              candidate_order_fn *before, bool layers, size_t i)
 {
-    uint32_t layer = layers ? layer_of_next_step(s, &s->node[i]) : SEARCH_NO_LAYER;
+    uint32_t layer = layers ? row_of_layer_timed_next(s, &s->node[i]) : SEARCH_NO_LAYER;
     size_t last = f->count;
     if (f->count == ARRAY_LEN(f->node) && !before(s, i, f->node[f->count - 1]))
         return;
     for (size_t k = 0; k < f->count && layer != SEARCH_NO_LAYER; k++)
-        if (layer_of_next_step(s, &s->node[f->node[k]]) == layer) {
+        if (row_of_layer_timed_next(s, &s->node[f->node[k]]) == layer) {
             if (!before(s, i, f->node[k]))
                 return;
             last = k; /* i takes its place, or an earlier one */
@@ -159,7 +163,7 @@ static void add_jobs_of_first_candidates(struct rate_search *s, candidate_order_
         if (s->node[i].next_candidate_step >= from && fastest_candidate_is_open(s, i, above))
             insert_candidate(&firsts, s, before, layers, i);
     for (size_t k = 0; k < firsts.count && added < most; k++)
-        added += add_job(s, firsts.node[k], layers);
+        added += add_job_of_next_step(s, firsts.node[k], layers);
 }
 
 /* Adds at most `most` jobs for the candidates of one strategy that most likely fit. Strategies take turns from call to
@@ -167,30 +171,31 @@ static void add_jobs_of_first_candidates(struct rate_search *s, candidate_order_
 static void add_least_memory_jobs(struct rate_search *s, size_t most, double above)
 {
     size_t strategies;
-    int all = s->only_strategy;
+    int all = s->searched_strategy_index;
     strategies_list(&strategies);
     for (size_t i = 0; i < strategies; i++) {
-        s->only_strategy = (int)(s->strategy_in_turn++ % strategies);
-        if (fastest_count_open_above(s, above) > 0)
+        s->searched_strategy_index = (int)(s->strategy_in_turn++ % strategies);
+        if (fastest_count_open_above_rate(s, above) > 0)
             break;
     }
-    find_little_memory(s, above);
-    add_jobs_of_first_candidates(s, needs_less_memory, most, STAGE_LAYER, false, above);
-    s->only_strategy = all;
+    set_little_memory_bytes_max(s, above);
+    add_jobs_of_first_candidates(s, little_memory_first, most, STAGE_LAYER, false, above);
+    s->searched_strategy_index = all;
 }
 
 void fastest_choose_jobs(struct rate_search *s, double above)
 {
     s->job_count = 0;
-    if (fastest_has_answer(s) || s->only_strategy >= 0) {
-        add_jobs_of_first_candidates(s, has_higher_bound, 1, STAGE_WHOLE, true, above);
-        add_jobs_of_first_candidates(s, has_higher_bound, 2, STAGE_SHORT, true, above);
-        add_jobs_of_first_candidates(s, has_higher_bound, SEARCH_ROUND, STAGE_LAYER, true, above);
+    if (fastest_has_found_a_fit(s) || s->searched_strategy_index >= 0) {
+        add_jobs_of_first_candidates(s, higher_rate_bound_first, 1, STAGE_WHOLE, true, above);
+        add_jobs_of_first_candidates(s, higher_rate_bound_first, 2, STAGE_SHORT, true, above);
+        add_jobs_of_first_candidates(s, higher_rate_bound_first, SEARCH_ROUND, STAGE_LAYER, true,
+                                     above);
     } else {
         add_least_memory_jobs(s, SEARCH_ROUND / 4, above);
         add_least_memory_jobs(s, SEARCH_ROUND / 4, above);
         add_jobs_of_first_candidates(
-            s, s->best->goal == GOAL_GPUS ? needs_less_memory : has_higher_bound, SEARCH_ROUND,
-            STAGE_LAYER, s->best->goal != GOAL_GPUS, above);
+            s, s->best->goal == GOAL_GPUS ? little_memory_first : higher_rate_bound_first,
+            SEARCH_ROUND, STAGE_LAYER, s->best->goal != GOAL_GPUS, above);
     }
 }

@@ -34,7 +34,7 @@ struct candidate_search {
     uint32_t least_layer_row, own_layer_row;
     uint8_t next_candidate_step; /* enum candidate_next_step */
     /* how many repairs were found not to suffice, and so the number of the next one, counted from 0 */
-    uint8_t repair;
+    uint8_t next_repair_number;
     /* the candidate that differs only in the placement of stages; the candidate itself: there is none */
     size_t other_placement;
 };
@@ -48,17 +48,17 @@ struct timed_layer {
 };
 
 struct search_job {
-    enum candidate_next_step stage;
+    enum candidate_next_step step_to_take;
     size_t node_index;
     /* STAGE_LAYER: the row of rate_search.layer whose next step the job takes */
-    uint32_t layer_index_of_job;
+    uint32_t timed_layer_row_of_job;
 };
 
 /* The answer of a job's child process. All-zero: a signal ended the child. */
 struct candidate_answer {
     bool is_answered;
     enum candidate_next_step next_candidate_step;
-    uint8_t repair; /* as in struct candidate_search, after this job */
+    uint8_t next_repair_number; /* as in struct candidate_search, after this job */
     struct layer_lower_bound
         layer_time;    /* STAGE_LAYER only; all other members: the other stages only */
     double bound_s;    /* no step of the candidate is shorter; 0: not known */
@@ -78,28 +78,28 @@ struct rate_search {
     struct search_job job[SEARCH_ROUND];
     uint64_t job_digest[SEARCH_ROUND]; /* the digest under which the result of each job is kept */
     size_t job_count;
-    size_t strategy_in_turn; /* the strategy whose turn it is in add_least_memory_jobs() */
-    int only_strategy;       /* only candidates of this row of strategies_list(); -1: all */
+    size_t strategy_in_turn;     /* the strategy whose turn it is in add_least_memory_jobs() */
+    int searched_strategy_index; /* only candidates of this row of strategies_list(); -1: all */
     struct outcome best_so_far;
     double began_s; /* when the search began, in seconds of a monotonic clock */
     /* for add_least_memory_jobs(): candidates that may need no more bytes than this come first */
     double little_memory_bytes_max;
     double rate_to_exceed; /* tokens/s/GPU: a candidate that cannot be faster is not simulated */
     /* tokens/s/GPU of the fastest candidates; 0: not known yet */
-    double fastest_rates[COMPARED_ROWS];
+    double fastest_tokens_per_s_gpu[COMPARED_ROWS];
 };
 
 /* True if a configuration that fits was found. */
-static inline bool fastest_has_answer(const struct rate_search *s)
+static inline bool fastest_has_found_a_fit(const struct rate_search *s)
 {
     return s->best_so_far.kind == OUTCOME_SIMULATED;
 }
 
-/* True if candidate i takes part in the search, is not done, and has a bound that exceeds `above`. With only_strategy
- * set, only candidates of that strategy without very many ops take part. */
+/* True if candidate i takes part in the search, is not done, and has a bound that exceeds `above`. With
+ * searched_strategy_index set, only candidates of that strategy without very many ops take part. */
 bool fastest_candidate_is_open(const struct rate_search *search, size_t i, double above);
 /* Returns how many candidates are open (fastest_candidate_is_open()). */
-size_t fastest_count_open_above(const struct rate_search *search, double above);
+size_t fastest_count_open_above_rate(const struct rate_search *search, double above);
 
 /* Chooses the jobs of a round among the candidates that are open above `above`. As long as none is known to fit, up to
  * half of the jobs are for candidates that most likely fit; the others are for those with the highest bounds or, with
@@ -112,6 +112,6 @@ void fastest_run_job(void *context, size_t number, void *result);
 
 /* Returns a digest of what a job's answer depends on besides the options and files of the question: the layer that it
  * times, or the candidate and what the search knows of it. */
-uint64_t fastest_job_key(const struct rate_search *search, const struct search_job *job);
+uint64_t fastest_job_digest(const struct rate_search *search, const struct search_job *job);
 
 #endif

@@ -32,7 +32,7 @@ static void keep_nearest_verdict(struct outcome *o, const struct verdict *verdic
 static double last_repair_error_share(const struct choices *c)
 {
     return c->activations == CHOICE_ACTIVATIONS_RATIO ? OFFLOAD_RATIO_ERROR_SHARE
-                                                      : RESERVED_VERDICT_MARGIN;
+                                                      : RESERVED_VERDICT_MARGIN_SHARE;
 }
 
 /* Returns the probability with which a candidate has to fit. It is 0.5, and not what the setup asks for, if the
@@ -100,16 +100,18 @@ static void estimate_by_short_steps(const struct rate_search *s,
     struct request request;
     double odds = required_fits_probability(s, node, o);
     a->next_candidate_step = STAGE_DONE;
-    for (a->repair = 0; repairs_apply_next(&request, &repairs); a->repair++) {
+    for (a->next_repair_number = 0; repairs_apply_next(&request, &repairs);
+         a->next_repair_number++) {
         struct verdict verdict;
         struct choices refused;
-        if (a->repair < node->repair ||
+        if (a->next_repair_number < node->next_repair_number ||
             resolve_choices(&refused, &request, NULL, NULL) != STATUS_OK)
             continue;
         if (room_bound_lacks_memory(&verdict, s->setup, &request, odds) ||
             shortened_lacks_memory(&verdict, s->setup, &request, odds)) {
             keep_nearest_verdict(o, &verdict);
-            if (a->repair == 0 && is_unfit_with_every_repair(s->setup, &repairs, odds, o))
+            if (a->next_repair_number == 0 &&
+                is_unfit_with_every_repair(s->setup, &repairs, odds, o))
                 return;
             continue;
         }
@@ -143,19 +145,19 @@ static void predict_whole_step(const struct rate_search *s, const struct candida
     const struct prediction_question question = {.setup = s->setup,
                                                  .request = &request,
                                                  .skips_offsets = true,
-                                                 .skips_causes = true,
+                                                 .skips_cause_of_documents = true,
                                                  .rate_to_exceed = s->rate_to_exceed};
     struct prediction p = {0};
     a->next_candidate_step = STAGE_DONE;
-    for (unsigned i = 0; i <= node->repair; i++)
+    for (unsigned i = 0; i <= node->next_repair_number; i++)
         if (!repairs_apply_next(&request, &repairs))
             return;
-    a->repair = (uint8_t)(node->repair + 1);
+    a->next_repair_number = (uint8_t)(node->next_repair_number + 1);
     if (prediction_memory(&p, &question, NULL, NULL) != STATUS_OK) {
         a->next_candidate_step = STAGE_SHORT;
     } else if (
         p.is_slower_than_rate_to_exceed) { /* it may be simulated later, as the best of its strategy */
-        a->repair = node->repair;
+        a->next_repair_number = node->next_repair_number;
         a->next_candidate_step = STAGE_WHOLE;
         a->rate_bound = p.tokens_per_s_gpu;
     } else if (room_fits_asked_probability(s->setup, &p.verdict)) {
@@ -168,7 +170,8 @@ static void predict_whole_step(const struct rate_search *s, const struct candida
         double odds = required_fits_probability(s, node, o);
         if (p.verdict.fits && odds < s->setup->fits_probability)
             simulate_less_probable(o, &request, &p, &a->less_probable_outcome);
-        bool beyond = node->repair == 0 && is_unfit_with_every_repair(s->setup, &repairs, odds, o);
+        bool beyond = node->next_repair_number == 0 &&
+                      is_unfit_with_every_repair(s->setup, &repairs, odds, o);
         a->next_candidate_step = beyond ? STAGE_DONE : STAGE_SHORT;
     }
     prediction_release(&p);
@@ -176,7 +179,7 @@ static void predict_whole_step(const struct rate_search *s, const struct candida
 
 /* Resizes this child process's own copy of the cluster. Returns false if the cluster cannot have that number of
  * GPUs. */
-static bool resize_cluster(struct setup *setup, int64_t gpus)
+static bool resize_cluster_to_gpus(struct setup *setup, int64_t gpus)
 {
     return setup->cluster.gpus == gpus ||
            cluster_resize(&setup->cluster, &setup->arena, 0, gpus, NULL) == STATUS_OK;
@@ -202,40 +205,40 @@ void fastest_run_job(void *context, size_t number, void *result)
     struct candidate_answer *a = result;
     a->is_answered = true;
     a->next_candidate_step = STAGE_DONE;
-    if (job->stage != STAGE_LAYER)
+    if (job->step_to_take != STAGE_LAYER)
         a->outcome = s->best->row[job->node_index];
     s->setup->padding_tokens =
         c->packed_set != NULL ? c->packed_set->batch[c->packed_set->typical_batch].padding_tokens
                               : 0;
-    if (!resize_cluster(s->setup, c->request.ranks))
+    if (!resize_cluster_to_gpus(s->setup, c->request.ranks))
         return;
-    if (job->stage == STAGE_LAYER)
-        time_layer(s, &s->layer[job->layer_index_of_job], &c->request, a);
-    else if (job->stage == STAGE_SHORT)
+    if (job->step_to_take == STAGE_LAYER)
+        time_layer(s, &s->layer[job->timed_layer_row_of_job], &c->request, a);
+    else if (job->step_to_take == STAGE_SHORT)
         estimate_by_short_steps(s, node, a);
     else
         predict_whole_step(s, node, a);
 }
 
-uint64_t fastest_job_key(const struct rate_search *s, const struct search_job *job)
+uint64_t fastest_job_digest(const struct rate_search *s, const struct search_job *job)
 {
     const struct candidate *c = &s->best->space.row[job->node_index];
     const struct candidate_search *node = &s->node[job->node_index];
     const struct outcome *o = &s->best->row[job->node_index];
     uint64_t key;
-    if (job->stage == STAGE_LAYER) {
-        const struct timed_layer *layer = &s->layer[job->layer_index_of_job];
+    if (job->step_to_take == STAGE_LAYER) {
+        const struct timed_layer *layer = &s->layer[job->timed_layer_row_of_job];
         const struct request request = layer_request_of_one_layer(&c->request, &layer->key);
-        key = outcome_request_key(s->setup, &request, c->request.ranks);
+        key = outcome_request_digest(s->setup, &request, c->request.ranks);
         return digest_add(key, &layer->has_kernel_sums, sizeof layer->has_kernel_sums);
     }
-    const double state[] = {job->stage,
-                            node->repair,
+    const double state[] = {job->step_to_take,
+                            node->next_repair_number,
                             required_fits_probability(s, node, o),
-                            job->stage == STAGE_WHOLE ? s->rate_to_exceed : 0,
+                            job->step_to_take == STAGE_WHOLE ? s->rate_to_exceed : 0,
                             o->kind,
                             o->missing_bytes,
                             o->verdict.fits_probability};
-    key = digest_add(outcome_key(s->setup, s->open, c), state, sizeof state);
+    key = digest_add(outcome_digest(s->setup, s->open, c), state, sizeof state);
     return digest_add(key, o->verdict.needed_bytes, sizeof o->verdict.needed_bytes);
 }

@@ -73,7 +73,7 @@ static bool moves_shared_experts(const struct choices *c)
 /* True if a layer differs from those of Llama and GPT: in the places of its norms, in norms of q and k over all heads
  * or without weights, in its activation, its attention sinks, windows that are chunks, or layers that do not rotate. No
  * row of torchtitan uses this, since it knows models by flavors. */
-static bool has_unusual_branches(const struct choices *c)
+static bool has_layer_unlike_llama_and_gpt(const struct choices *c)
 {
     const struct transformer *m = c->model;
     return m->norm_place != NORM_BEFORE || m->qk_norm_wide || m->activation == ACTIVATION_GEGLU ||
@@ -114,7 +114,7 @@ static const struct expression_gap rows[] = {
     {ALL, has_adapters, "adapters beside frozen weights (--adapter)"},
     {IN_MEGATRON, has_biases_unlike_megatron,     "biases are everywhere, with the queries' projection alone, or nowhere"},
     {IN_DEEPSPEED,    has_biases_in_some_only, "biases are everywhere or nowhere"},
-    {IN_MEGATRON | IN_DEEPSPEED, has_unusual_branches, "norms at the ends of branches or over all heads, GEGLU, squared ReLU, a clamped SwiGLU, sinks of attention, chunks, layers that do not rotate"},
+    {IN_MEGATRON | IN_DEEPSPEED, has_layer_unlike_llama_and_gpt, "norms at the ends of branches or over all heads, GEGLU, squared ReLU, a clamped SwiGLU, sinks of attention, chunks, layers that do not rotate"},
     {IN_DEEPSPEED,    has_qk_norms,     "norms of query and key heads"},
     {IN_DEEPSPEED,    has_attention_windows, "attention that sees a window of keys"},
     {IN_MEGATRON, has_windowed_ring,  "a ring whose attention sees a window of keys"},

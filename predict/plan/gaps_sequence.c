@@ -11,13 +11,13 @@ static bool has_ring_messages(const struct choices *c)
 
 /* True if keys go round the ring by all-to-alls, which Megatron lacks, or by an all-gather beside head ranks, which it
  * has only without them. */
-static bool has_other_rotation(const struct choices *c)
+static bool has_rotation_unlike_megatron(const struct choices *c)
 {
     return gaps_has_ring(c) && (c->rotation == ROTATE_ALL_TO_ALL ||
                                 (c->rotation == ROTATE_ALL_GATHER && gaps_has_head_ranks(c)));
 }
 
-static bool has_needed_rotation(const struct choices *c)
+static bool has_ring_of_needed_rows(const struct choices *c)
 {
     return gaps_has_ring(c) && c->rotation == ROTATE_NEEDED_ROWS;
 }
@@ -180,8 +180,8 @@ static bool has_ring_with_unusual_flash(const struct choices *c)
 static const struct expression_gap rows[] = {
     {IN_TORCHTITAN | IN_AXOLOTL, gaps_has_head_ranks,            "head ranks (Ulysses): context parallelism is a ring"},
     {IN_TORCHTITAN | TRL, has_ring_messages,                 "keys and values as messages round the ring: an all-gather, or all-to-alls, which are set"},
-    {ALL,      has_needed_rotation,              "keys and values sent only to ranks that need them (--rotate needed): each rank gets all"},
-    {IN_MEGATRON, has_other_rotation,           "keys and values by all-to-alls, or gathered beside head ranks: messages are set"},
+    {ALL,      has_ring_of_needed_rows,              "keys and values sent only to ranks that need them (--rotate needed): each rank gets all"},
+    {IN_MEGATRON, has_rotation_unlike_megatron,           "keys and values by all-to-alls, or gathered beside head ranks: messages are set"},
     {IN_DEEPSPEED,    gaps_has_ring,                     "rings: sequences are cut by heads alone (Ulysses), and set so"},
     {IN_LLAMA_FACTORY,  gaps_has_head_ranks,                    "head ranks (Ulysses): it has none"},
     {TRL,      gaps_has_head_ranks,                    "head ranks (Ulysses): `accelerate launch` has no argument for them, only its configuration file"},

@@ -46,7 +46,7 @@ static bool has_unsharded_weights(const struct choices *c)
 {
     bool is_hsdp_over_one_rank = c->weights == CHOICE_WEIGHTS_HSDP && c->shard == 1;
     return expressible_weight_sharing_ranks(c) == 1 ||
-           (is_hsdp_over_one_rank && !expressible_has_small_shards(c));
+           (is_hsdp_over_one_rank && !expressible_hsdp_cuts_sequence_ranks(c));
 }
 
 static bool has_unsharded_bf16_weights(const struct choices *c)
@@ -93,8 +93,8 @@ static bool has_chosen_grad_sync(const struct choices *c)
  * with FSDP when the profile does. */
 static bool has_grad_sync_unlike_trainer(const struct choices *c)
 {
-    return expressible_needs_zero(c) ? has_grad_sync_other_than(c, GRAD_SYNC_EACH)
-                                     : has_chosen_grad_sync(c);
+    return expressible_needs_deepspeed(c) ? has_grad_sync_other_than(c, GRAD_SYNC_EACH)
+                                          : has_chosen_grad_sync(c);
 }
 
 static bool keeps_gathered_weights(const struct choices *c)
@@ -114,13 +114,13 @@ static bool frees_root_weights(const struct choices *c)
 static bool keeps_root_weights(const struct choices *c)
 {
     return expressible_weight_sharing_ranks(c) > 1 && c->weights >= CHOICE_WEIGHTS_ZERO3 &&
-           !expressible_needs_zero(c) && c->profile->frees_root_unit_after_forward &&
+           !expressible_needs_deepspeed(c) && c->profile->frees_root_unit_after_forward &&
            c->reshard == RESHARD_ALWAYS;
 }
 
 static bool keeps_gathered_weights_by_zero(const struct choices *c)
 {
-    return keeps_gathered_weights(c) && expressible_needs_zero(c);
+    return keeps_gathered_weights(c) && expressible_needs_deepspeed(c);
 }
 
 static bool has_uncut_vocabulary(const struct choices *c)
@@ -148,7 +148,7 @@ static bool replicates_weights_outside_ddp(const struct choices *c)
 
 static bool has_zero_with_ring_or_tp(const struct choices *c)
 {
-    return expressible_needs_zero(c) && (gaps_has_ring(c) || gaps_has_tensor_ranks(c));
+    return expressible_needs_deepspeed(c) && (gaps_has_ring(c) || gaps_has_tensor_ranks(c));
 }
 
 static bool has_zero1(const struct choices *c)
@@ -191,7 +191,7 @@ static bool has_bf16_states_in_shards(const struct choices *c)
 
 static bool has_bf16_states_unlike_factory(const struct choices *c)
 {
-    return gaps_has_bf16_states(c) && (c->dtype != DTYPE_BF16 || expressible_needs_zero(c));
+    return gaps_has_bf16_states(c) && (c->dtype != DTYPE_BF16 || expressible_needs_deepspeed(c));
 }
 
 static bool has_dropout_unlike_model(const struct choices *c)
@@ -218,7 +218,7 @@ static const struct expression_gap rows[] = {
     {IN_LLAMA_FACTORY,  has_zero1,                    "optimizer states sharded alone: its files of DeepSpeed have stages 0, 2 and 3"},
     {IN_TRAINER_FAMILY,  has_zero_with_ring_or_tp,              "DeepSpeed (ZeRO-1, or AdamW on the host) beside a ring or tensor ranks"},
     {IN_TRAINER_FAMILY,  has_hsdp_within_sequence,            "copies of weights that no ranks share, beside FSDP: Accelerate refuses dp_shard_size 1"},
-    {IN_TORCHTITAN | IN_TRAINER_FAMILY, expressible_has_small_shards, "shards within fewer ranks than share a sequence: FSDP shards over all of these; shards over all ranks are set"},
+    {IN_TORCHTITAN | IN_TRAINER_FAMILY, expressible_hsdp_cuts_sequence_ranks, "shards within fewer ranks than share a sequence: FSDP shards over all of these; shards over all ranks are set"},
     {IN_LLAMA_FACTORY,  has_hsdp_over_part,                     "shards within fewer ranks: FSDP shards over all"},
     {IN_DEEPSPEED,    has_hsdp_over_part,                     "shards within fewer ranks (MiCS), which is set: DeepSpeed refuses it from 0.19.7 on"},
     {IN_MEGATRON, has_sharded_pipeline,         "gradients or parameters sharded in a pipeline: they are set, and Megatron-FSDP has no stages"},

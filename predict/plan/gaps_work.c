@@ -23,7 +23,7 @@ static bool has_selective_recomputation(const struct choices *c)
            c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD;
 }
 
-static bool recomputes_every_second(const struct choices *c)
+static bool recomputes_alternate_ops_or_layers(const struct choices *c)
 {
     return c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP ||
            c->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER;
@@ -84,14 +84,16 @@ static bool has_loss_unlike_titan(const struct choices *c)
  * pieces of the loss and of the feed-forward part; without FPDT neither is in pieces. */
 static bool has_loss_chunks_unlike_code(const struct choices *c)
 {
-    return gaps_has_fpdt_chunks(c) ? c->loss_chunks != resolve_fpdt_pieces(c).loss_pieces
-                                   : has_loss_chunks(c);
+    return gaps_has_fpdt_chunks(c)
+               ? c->loss_chunks != resolve_default_fpdt_piece_counts(c).loss_pieces
+               : has_loss_chunks(c);
 }
 
 static bool has_ffn_chunks_unlike_code(const struct choices *c)
 {
-    return gaps_has_fpdt_chunks(c) ? c->ffn_chunks != resolve_fpdt_pieces(c).ffn_pieces
-                                   : has_ffn_chunks(c);
+    return gaps_has_fpdt_chunks(c)
+               ? c->ffn_chunks != resolve_default_fpdt_piece_counts(c).ffn_pieces
+               : has_ffn_chunks(c);
 }
 
 static bool has_attention_other_than_fa2(const struct choices *c)
@@ -105,21 +107,21 @@ static bool has_profile_or_ideal(const struct choices *c, const char *name)
     return c->profile->is_ideal || strcmp(c->profile->name, name) == 0;
 }
 
-static bool is_not_torchtitan(const struct choices *c)
+static bool has_profile_other_than_torchtitan(const struct choices *c)
 {
     return !has_profile_or_ideal(c, "torchtitan");
 }
 
 /* True if the profile is none of megatron, megatron-te and `ideal`. With a ring or head ranks, which TransformerEngine
  * provides, megatron does not count as Megatron's. */
-static bool is_not_megatron(const struct choices *c)
+static bool has_profile_other_than_megatron(const struct choices *c)
 {
     bool shared = gaps_has_ring(c) || gaps_has_head_ranks(c);
     return !has_profile_or_ideal(c, "megatron-te") &&
            (shared || !has_profile_or_ideal(c, "megatron"));
 }
 
-static bool is_not_deepspeed(const struct choices *c)
+static bool has_profile_other_than_deepspeed(const struct choices *c)
 {
     return !has_profile_or_ideal(c, "deepspeed");
 }
@@ -168,7 +170,8 @@ static bool has_loss_unlike_trainer(const struct choices *c)
  * loss is in one piece. */
 static bool has_loss_pieces_unlike_trainer(const struct choices *c)
 {
-    return c->loss == LOSS_FUSED ? c->loss_chunks != resolve_liger_pieces(c) : has_loss_chunks(c);
+    return c->loss == LOSS_FUSED ? c->loss_chunks != resolve_liger_loss_piece_count(c)
+                                 : has_loss_chunks(c);
 }
 
 static bool has_chosen_loss_and_pieces(const struct choices *c)
@@ -186,20 +189,21 @@ static bool has_attention_unlike_trainer(const struct choices *c)
 
 /* True if the profile is not the one that stands for Trainer: hf-ddp, which has autocast, under DDP in mixed precision,
  * else hf. narrow: parameters are bf16 themselves, so that there is no autocast. */
-static bool is_not_trainer(const struct choices *c, bool narrow)
+static bool has_profile_other_than_trainer(const struct choices *c, bool narrow)
 {
     bool autocast = expressible_is_ddp(c) && c->dtype != DTYPE_F32 && !narrow;
     return !has_profile_or_ideal(c, autocast ? "hf-ddp" : "hf");
 }
 
-static bool is_not_axolotl(const struct choices *c)
+static bool has_profile_other_than_axolotl(const struct choices *c)
 {
-    return is_not_trainer(c, gaps_has_bf16_parameters(c));
+    return has_profile_other_than_trainer(c, gaps_has_bf16_parameters(c));
 }
 
-static bool is_not_trl(const struct choices *c)
+static bool has_profile_other_than_trl(const struct choices *c)
 {
-    return is_not_trainer(c, gaps_has_bf16_parameters(c) && gaps_has_bf16_states(c));
+    return has_profile_other_than_trainer(c,
+                                          gaps_has_bf16_parameters(c) && gaps_has_bf16_states(c));
 }
 
 /* The columns are the members of struct expression_gap. A description says what frameworks lack, and after ":" or ";"
@@ -212,7 +216,7 @@ static const struct expression_gap rows[] = {
     {ALL,      has_8_or_4_bit_products,          "products in 8 or 4 bits (--products): those of --dtype are set"},
     {ALL,      has_zero1_over_part,         "optimizer states over some of the ranks: all share them"},
     {IN_TORCHTITAN | IN_DEEPSPEED | IN_TRAINER_FAMILY, recomputes_attention_core_only,          "recomputation of attention's core alone: full is set"},
-    {IN_MEGATRON | IN_DEEPSPEED | IN_TRAINER_FAMILY, recomputes_every_second,     "checkpoints of every second product or layer: full is set"},
+    {IN_MEGATRON | IN_DEEPSPEED | IN_TRAINER_FAMILY, recomputes_alternate_ops_or_layers,     "checkpoints of every second product or layer: full is set"},
     {IN_TORCHTITAN | IN_MEGATRON, offloads_activations,          "layer inputs on the host"},
     {ALL,      offloads_by_ratio,                    "part of the activations on the host (SPPO): all of them stay"},
     {IN_TORCHTITAN,    has_liger_kernels,             "Liger-Kernel's layers"},
@@ -235,11 +239,11 @@ static const struct expression_gap rows[] = {
     {IN_DEEPSPEED,    has_ffn_chunks_unlike_code,         "the feed-forward part in pieces, but for those of FPDT's chunks"},
     {IN_TORCHTITAN | IN_DEEPSPEED, has_attention_other_than_fa2,       "attention by other kernels than FlashAttention-2"},
     {IN_TRAINER_FAMILY,  has_attention_unlike_trainer,              "attention by other kernels than sdpa's or FlashAttention"},
-    {IN_AXOLOTL,  is_not_axolotl,               "what is predicted is another implementation; its own is --profile hf, but under DDP in fp16 hf-ddp"},
-    {IN_LLAMA_FACTORY | TRL, is_not_trl,              "what is predicted is another implementation; its own is --profile hf, or hf-ddp under DDP"},
-    {IN_TORCHTITAN,    is_not_torchtitan,            "what is predicted is another implementation; its own is --profile torchtitan"},
-    {IN_MEGATRON, is_not_megatron,              "what is predicted is another implementation; its own is --profile megatron, with context ranks megatron-te"},
-    {IN_DEEPSPEED,    is_not_deepspeed,             "what is predicted is another implementation; its own is --profile deepspeed"},
+    {IN_AXOLOTL,  has_profile_other_than_axolotl,               "what is predicted is another implementation; its own is --profile hf, but under DDP in fp16 hf-ddp"},
+    {IN_LLAMA_FACTORY | TRL, has_profile_other_than_trl,              "what is predicted is another implementation; its own is --profile hf, or hf-ddp under DDP"},
+    {IN_TORCHTITAN,    has_profile_other_than_torchtitan,            "what is predicted is another implementation; its own is --profile torchtitan"},
+    {IN_MEGATRON, has_profile_other_than_megatron,              "what is predicted is another implementation; its own is --profile megatron, with context ranks megatron-te"},
+    {IN_DEEPSPEED,    has_profile_other_than_deepspeed,             "what is predicted is another implementation; its own is --profile deepspeed"},
 };
 /* clang-format on */
 

@@ -58,9 +58,9 @@ struct request layer_request_of_one_layer(const struct request *asked, const str
     r.shard = r.virtual_stages = 0;
     r.pipeline = r.stage_placement = 0;
     r.shared_units = NULL;
-    r.shared_units_open = r.offload_adaptive = false;
+    r.must_compute_shared_units = r.must_compute_offload_hidden_bytes = false;
     r.offload_ratio = r.offload_hidden_bytes = 0;
-    r.offload_hidden_bytes_of = NULL;
+    r.offload_hidden_bytes_by_subsequence = NULL;
     if (r.gpus_per_node > r.ranks)
         r.gpus_per_node = r.ranks;
     return r;
@@ -70,7 +70,7 @@ struct layer_lower_bound layer_kernel_sums(const struct setup *setup, const stru
                                            const struct layer_key *key)
 {
     struct request request = layer_request_of_one_layer(asked, key);
-    struct prediction_sums sums[2] = {{0}}; /* [i]: of a step with 2 + i layers */
+    struct prediction_kernel_and_issue_s sums[2] = {{0}}; /* [i]: of a step with 2 + i layers */
     struct layer_lower_bound layer = {0};
     for (int i = 0; i < 2; i++) {
         const struct prediction_question question = {.setup = setup,
@@ -80,7 +80,7 @@ struct layer_lower_bound layer_kernel_sums(const struct setup *setup, const stru
         struct prediction p = {0};
         bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
         if (made)
-            sums[i] = prediction_sums_of_first_rank(&p);
+            sums[i] = prediction_sum_kernel_and_issue_s(&p);
         prediction_release(&p);
         if (!made)
             return layer;

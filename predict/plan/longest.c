@@ -11,7 +11,7 @@
 #define LENGTH_STEP_TOKENS 1024
 #define LENGTH_TOKENS_MAX_SEARCHED ((int64_t)1 << 32)
 
-int64_t ladder_length(const struct length_ladder *ladder, uint32_t rung)
+int64_t ladder_tokens_of_rung(const struct length_ladder *ladder, uint32_t rung)
 {
     return ladder->do_lengths_double ? ladder->first_length_or_step_tokens << rung
                                      : ladder->first_length_or_step_tokens *
@@ -20,7 +20,7 @@ int64_t ladder_length(const struct length_ladder *ladder, uint32_t rung)
 
 int64_t ladder_longest_tokens(const struct length_ladder *ladder)
 {
-    return ladder_length(ladder, ladder->length_count - 1);
+    return ladder_tokens_of_rung(ladder, ladder->length_count - 1);
 }
 
 const char *ladder_end_reason(const struct length_ladder *ladder)
@@ -56,7 +56,7 @@ static void set_open_degrees_from_choices(struct request *request, const struct 
     request->ep = c->ep;
 }
 
-int64_t longest_divisible_length(int64_t ranks)
+int64_t longest_length_all_degrees_divide(int64_t ranks)
 {
     return 1024 * LENGTH_STEP_TOKENS * 2 * ranks;
 }
@@ -79,7 +79,7 @@ enum status ladder_make(struct length_ladder *ladder, struct request *request, s
     struct request asked = *request;
     model.max_positions = INT64_MAX;
     asked.model = &model;
-    asked.seq = longest_divisible_length(request->ranks);
+    asked.seq = longest_length_all_degrees_divide(request->ranks);
     enum status status = resolve_choices(&choices, &asked, NULL, diag);
     if (status != STATUS_OK)
         return status;
@@ -123,8 +123,8 @@ static void show_progress(const struct length_search *s)
 {
     const struct longest *l = s->longest;
     struct text note = {0};
-    int64_t end = l->next_tokens > 0
-                      ? l->next_tokens
+    int64_t end = l->shortest_unfit_tokens > 0
+                      ? l->shortest_unfit_tokens
                       : ladder_longest_tokens(s->ladder) + s->ladder->first_length_or_step_tokens;
     int64_t between = (end - l->tokens) / s->ladder->first_length_or_step_tokens;
     if (s->progress == NULL)
@@ -140,18 +140,18 @@ static void show_progress(const struct length_search *s)
     text_release(&note);
 }
 
-static void set_next_refusal(struct longest *longest, const struct diag *diag)
+static void set_refusal_of_shortest_unfit(struct longest *longest, const struct diag *diag)
 {
     size_t size = 0;
     const char *text = diag_first_message(diag, &size);
-    snprintf(longest->next_refusal, sizeof longest->next_refusal, "%.*s", (int)size,
-             text != NULL ? text : "cannot be built");
+    snprintf(longest->refusal_of_shortest_unfit, sizeof longest->refusal_of_shortest_unfit, "%.*s",
+             (int)size, text != NULL ? text : "cannot be built");
 }
 
 /* Builds and judges the length of a rung, and returns whether it fits. If it does, stores it in s->longest as the
- * longest length (tokens, verdict, reserved); else as the next one (next_tokens, next_verdict, next_refusal). With rung
- * 0 a length that cannot be built is also an error in diag. */
-static bool length_fits(struct length_search *s, uint32_t rung, struct diag *diag)
+ * longest length (tokens, verdict, reserved); else as the next one (shortest_unfit_tokens, verdict_of_shortest_unfit,
+ * refusal_of_shortest_unfit). With rung 0 a length that cannot be built is also an error in diag. */
+static bool judge_length_of_rung(struct length_search *s, uint32_t rung, struct diag *diag)
 {
     struct longest *l = s->longest;
     struct request request = *s->request;
@@ -159,7 +159,7 @@ static bool length_fits(struct length_search *s, uint32_t rung, struct diag *dia
         .setup = s->setup, .request = &request, .skips_offsets = true};
     struct prediction p = {0};
     struct diag own = {0};
-    request.seq = ladder_length(s->ladder, rung);
+    request.seq = ladder_tokens_of_rung(s->ladder, rung);
     if (request.chunk_tokens > request.seq) /* then it is one chunk */
         request.chunk_tokens = 0;
     enum status status = prediction_memory(&p, &question, NULL, &own);
@@ -170,13 +170,13 @@ static bool length_fits(struct length_search *s, uint32_t rung, struct diag *dia
         l->verdict = p.verdict;
         l->reserved = p.reserved;
     } else {
-        l->next_tokens = request.seq;
-        l->next_verdict = p.verdict;
-        l->next_refusal[0] = '\0';
+        l->shortest_unfit_tokens = request.seq;
+        l->verdict_of_shortest_unfit = p.verdict;
+        l->refusal_of_shortest_unfit[0] = '\0';
         if (status != STATUS_OK)
-            set_next_refusal(l, &own);
+            set_refusal_of_shortest_unfit(l, &own);
         if (status != STATUS_OK && rung == 0 && diag != NULL)
-            diag_error(diag, (struct loc){0}, status, "%s", l->next_refusal);
+            diag_error(diag, (struct loc){0}, status, "%s", l->refusal_of_shortest_unfit);
     }
     prediction_release(&p);
     diag_release(&own);
@@ -187,11 +187,11 @@ static bool length_fits(struct length_search *s, uint32_t rung, struct diag *dia
 static uint32_t rung_index_of_length(const struct length_ladder *ladder, int64_t length)
 {
     uint32_t rung = 0;
-    if (!ladder->do_lengths_double && length >= ladder_length(ladder, 0))
+    if (!ladder->do_lengths_double && length >= ladder_tokens_of_rung(ladder, 0))
         rung = (uint32_t)(length / ladder->first_length_or_step_tokens - 1) -
                ladder->too_short_multiples;
     while (ladder->do_lengths_double && rung + 1 < ladder->length_count &&
-           ladder_length(ladder, rung) < length)
+           ladder_tokens_of_rung(ladder, rung) < length)
         rung++;
     return rung < ladder->length_count ? rung : ladder->length_count - 1;
 }
@@ -204,10 +204,10 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
     uint32_t at = rung_index_of_length(ladder, guess), low, high,
              stride = 1; /* low fits, high does not */
     *longest = (struct longest){0};
-    if (length_fits(&s, at, diag)) {
-        for (low = at, high = ladder->length_count; low + stride < high && interrupt_signal() == 0;
-             stride *= 2)
-            if (length_fits(&s, low + stride, diag))
+    if (judge_length_of_rung(&s, at, diag)) {
+        for (low = at, high = ladder->length_count;
+             low + stride < high && interrupt_caught_signal() == 0; stride *= 2)
+            if (judge_length_of_rung(&s, low + stride, diag))
                 low += stride;
             else
                 high = low + stride;
@@ -215,26 +215,26 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
         high = at;
         do {
             if (high == 0)
-                return longest->next_refusal[0] != '\0' ? STATUS_BAD_INPUT : STATUS_OK;
-            longest->is_interrupted = interrupt_signal() != 0;
+                return longest->refusal_of_shortest_unfit[0] != '\0' ? STATUS_BAD_INPUT : STATUS_OK;
+            longest->is_interrupted = interrupt_caught_signal() != 0;
             if (longest->is_interrupted)
                 return STATUS_OK;
             low = high > stride ? high - stride : 0;
             stride *= 2;
-            if (length_fits(&s, low, diag))
+            if (judge_length_of_rung(&s, low, diag))
                 break;
             high = low;
         } while (true);
     }
-    while (high - low > 1 && interrupt_signal() == 0) {
+    while (high - low > 1 && interrupt_caught_signal() == 0) {
         uint32_t middle = low + (high - low) / 2;
-        if (length_fits(&s, middle, diag))
+        if (judge_length_of_rung(&s, middle, diag))
             low = middle;
         else
             high = middle;
     }
     longest->is_interrupted = high - low > 1;
     if (high == ladder->length_count)
-        longest->next_tokens = 0;
+        longest->shortest_unfit_tokens = 0;
     return STATUS_OK;
 }

@@ -27,7 +27,7 @@ struct length_ladder {
 };
 
 /* Returns the length of a rung, in tokens. */
-int64_t ladder_length(const struct length_ladder *ladder, uint32_t rung);
+int64_t ladder_tokens_of_rung(const struct length_ladder *ladder, uint32_t rung);
 
 /* ladder_longest_tokens() returns the longest length of a ladder. ladder_end_reason() returns why the ladder has no
  * longer ones, as "more than 32 chunks; ...". */
@@ -37,7 +37,7 @@ const char *ladder_end_reason(const struct length_ladder *ladder);
 enum { LONGEST_CHUNKS = 32 }; /* the most chunks of a sequence that are asked about */
 
 /* Returns a length, longer than any chunk, that every degree of `ranks` ranks divides. */
-int64_t longest_divisible_length(int64_t ranks);
+int64_t longest_length_all_degrees_divide(int64_t ranks);
 
 /* Sets *ladder to the lengths that the choices of a request allow: multiples of 1K tokens or, if the choices do not
  * allow these, of the smallest multiple of 1K that they allow. The shortest length has a whole chunk, and on every rank
@@ -50,20 +50,22 @@ struct longest {
     int64_t tokens; /* 0: not even the shortest length fits */
     /* the shortest length that is known not to fit; 0: none is known. Unless `is_interrupted`, it is the length after
      * `tokens`, and 0 means that all lengths of the ladder fit */
-    int64_t next_tokens;
-    struct verdict verdict;      /* the verdict on `tokens`; empty if that is 0 */
-    struct verdict next_verdict; /* the verdict on next_tokens; empty if that is 0 */
+    int64_t shortest_unfit_tokens;
+    struct verdict verdict; /* the verdict on `tokens`; empty if that is 0 */
+    /* the verdict on shortest_unfit_tokens; empty if that is 0 */
+    struct verdict verdict_of_shortest_unfit;
     struct reserved reserved;    /* the reserved memory at `tokens` */
     uint32_t built_length_count; /* lengths that were built */
-    /* an interrupt ended the search: lengths between tokens and next_tokens were not tried */
+    /* an interrupt ended the search: lengths between tokens and shortest_unfit_tokens were not tried */
     bool is_interrupted;
-    char next_refusal[160]; /* why next_tokens cannot be built; empty: it can, and does not fit */
+    char refusal_of_shortest_unfit
+        [160]; /* why shortest_unfit_tokens cannot be built; empty: it can, and does not fit */
 };
 
 /* True if longer sequences than `tokens` may fit: all lengths of the ladder fit, or the search was interrupted. */
 static inline bool longest_is_lower_bound(const struct longest *l)
 {
-    return l->tokens > 0 && (l->is_interrupted || l->next_tokens == 0);
+    return l->tokens > 0 && (l->is_interrupted || l->shortest_unfit_tokens == 0);
 }
 
 /* Finds the longest length of the ladder that fits. Fails if no schedule of the shortest length can be built. guess:

@@ -18,14 +18,14 @@ void longest_certificate_release(struct longest_certificate *r)
 /* With schedules of more ops than this, searching with each other option would take too long. */
 enum { OPTION_OPS_MAX = 100000 };
 
-struct option_search {
+struct longest_with_option_search {
     const struct setup *setup;
     const struct longest_certificate *certificate;
 };
 
 static void find_option_length(void *context, size_t job, void *result)
 {
-    const struct option_search *search = context;
+    const struct longest_with_option_search *search = context;
     const struct longest_certificate *report = search->certificate;
     struct request request = report->request;
     struct length_ladder ladder;
@@ -33,10 +33,10 @@ static void find_option_length(void *context, size_t job, void *result)
     struct longest_length_with_option *found = result;
     alternatives_set_option(&request, job);
     if (ladder_make(&ladder, &request, NULL) == STATUS_OK &&
-        longest_find(&longest, search->setup, &request, &ladder, report->longest.next_tokens, NULL,
-                     NULL) == STATUS_OK) {
+        longest_find(&longest, search->setup, &request, &ladder,
+                     report->longest.shortest_unfit_tokens, NULL, NULL) == STATUS_OK) {
         found->tokens = longest.tokens;
-        found->last_length_tried_tokens = longest_is_lower_bound(&longest) ? longest.tokens : 0;
+        found->tokens_if_longer_may_fit = longest_is_lower_bound(&longest) ? longest.tokens : 0;
     }
 }
 
@@ -49,7 +49,7 @@ static int compare_option_lengths(const void *left, const void *right)
 static enum status find_option_lengths(struct longest_certificate *r, const struct setup *setup,
                                        struct diag *diag)
 {
-    struct option_search search = {setup, r};
+    struct longest_with_option_search search = {setup, r};
     struct longest_length_with_option all[ALTERNATIVES_MAX];
     size_t count = alternatives_count();
     struct progress progress;
@@ -60,7 +60,8 @@ static enum status find_option_lengths(struct longest_certificate *r, const stru
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
         if (all[i].tokens > r->longest.tokens) {
             r->longest_length_with_option[r->option_length_count] = all[i];
-            r->longest_length_with_option[r->option_length_count++].option = alternatives_option(i);
+            r->longest_length_with_option[r->option_length_count++].option =
+                alternatives_option_text(i);
         }
     qsort(r->longest_length_with_option, r->option_length_count,
           sizeof r->longest_length_with_option[0], compare_option_lengths);
@@ -83,15 +84,16 @@ static enum status predict_length(struct prediction *p, const struct setup *setu
 /* Finds the longest length that fits with a probability of at least one half. It becomes r->longest if no length fits
  * with the probability that was asked for; else r->less_probable_longest, if it is longer than r->longest. Does nothing
  * if one half was asked for, if all lengths fit, or after an interrupt. */
-static enum status find_less_probable(struct longest_certificate *r, struct setup *setup,
-                                      struct progress *progress, struct diag *diag)
+static enum status find_less_probable_longest_length(struct longest_certificate *r,
+                                                     struct setup *setup, struct progress *progress,
+                                                     struct diag *diag)
 {
     const double asked = setup->fits_probability;
-    if (asked <= 0.5 || interrupt_signal() != 0 || r->longest.next_tokens == 0)
+    if (asked <= 0.5 || interrupt_caught_signal() != 0 || r->longest.shortest_unfit_tokens == 0)
         return STATUS_OK;
     setup->fits_probability = 0.5;
     enum status status = longest_find(&r->less_probable_longest, setup, &r->request, &r->ladder,
-                                      r->longest.next_tokens, progress, diag);
+                                      r->longest.shortest_unfit_tokens, progress, diag);
     setup->fits_probability = asked;
     if (status == STATUS_OK && r->longest.tokens == 0 && r->less_probable_longest.tokens > 0) {
         r->longest = r->less_probable_longest;
@@ -113,22 +115,22 @@ enum status longest_certificate_make(struct longest_certificate *r, struct setup
         status = longest_find(&r->longest, setup, &r->request, &r->ladder, r->request.seq,
                               &progress, diag);
     if (status == STATUS_OK)
-        status = find_less_probable(r, setup, &progress, diag);
+        status = find_less_probable_longest_length(r, setup, &progress, diag);
     progress_end();
     if (status == STATUS_OK && r->wants_length_only)
         return r->longest.tokens > 0 ? STATUS_OK : STATUS_NO;
-    if (status == STATUS_OK && r->longest.tokens > 0 && interrupt_signal() == 0)
+    if (status == STATUS_OK && r->longest.tokens > 0 && interrupt_caught_signal() == 0)
         status =
             predict_length(&r->longest_prediction, setup, &r->request, r->longest.tokens, diag);
-    if (status == STATUS_OK && r->longest.next_tokens > 0 && r->longest.next_refusal[0] == '\0' &&
-        interrupt_signal() == 0)
-        status =
-            predict_length(&r->next_prediction, setup, &r->request, r->longest.next_tokens, diag);
+    if (status == STATUS_OK && r->longest.shortest_unfit_tokens > 0 &&
+        r->longest.refusal_of_shortest_unfit[0] == '\0' && interrupt_caught_signal() == 0)
+        status = predict_length(&r->next_prediction, setup, &r->request,
+                                r->longest.shortest_unfit_tokens, diag);
     r->has_tried_options =
-        r->longest.next_tokens > 0 &&
+        r->longest.shortest_unfit_tokens > 0 &&
         repeats_whole_op_count(&r->longest_prediction.ir.repeats, REPEATS_ALL_ROLES,
                                r->longest_prediction.ir.op.count) < OPTION_OPS_MAX &&
-        interrupt_signal() == 0;
+        interrupt_caught_signal() == 0;
     if (status == STATUS_OK && r->has_tried_options)
         status = find_option_lengths(r, setup, diag);
     return status == STATUS_OK && r->longest.tokens == 0 ? STATUS_NO : status;

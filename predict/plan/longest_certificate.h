@@ -13,7 +13,7 @@
 struct longest_length_with_option { /* an option, and the longest sequence with it */
     const char *option;
     int64_t tokens;                   /* 0: refused, or nothing fits */
-    int64_t last_length_tried_tokens; /* the same as `tokens` if longer sequences may fit; else 0 */
+    int64_t tokens_if_longer_may_fit; /* the same as `tokens` if longer sequences may fit; else 0 */
 };
 
 struct longest_certificate {

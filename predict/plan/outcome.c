@@ -14,7 +14,7 @@ void outcome_fill_times(struct outcome *o, const struct prediction *p)
     o->step_s = p->sim.step_s;
     o->intervals = intervals_of_prediction(p);
     o->step_sequences = (double)prediction_sequences(p);
-    o->has_final_causes = o->packed_set == NULL || !p->question.skips_causes;
+    o->has_final_causes = o->packed_set == NULL || !p->question.skips_cause_of_documents;
     memcpy(o->cause_s, p->waterfall.cause_s, sizeof o->cause_s);
     for (int cause = 0; cause < CAUSE_COUNT && stages->stage_count > 1; cause++) {
         o->cause_s[cause] = 0;
@@ -78,18 +78,19 @@ static uint64_t add_choices_to_digest(uint64_t digest, const struct request *r)
     }
     digest = add_name_to_digest(add_name_to_digest(digest, r->strategy), r->profile);
     digest = add_name_to_digest(add_name_to_digest(digest, r->impl), r->core_plan);
-    digest = add_number_to_digest(add_number_to_digest(digest, r->ranks), r->shared_units_open);
+    digest =
+        add_number_to_digest(add_number_to_digest(digest, r->ranks), r->must_compute_shared_units);
     digest = add_number_to_digest(digest,
                                   r->shared_units == NULL ? -1 : (int64_t)r->shared_units->first);
     digest =
         add_number_to_digest(digest, r->shared_units == NULL ? -1 : (int64_t)r->shared_units->last);
     digest = digest_add(digest, &r->offload_ratio, sizeof r->offload_ratio);
     digest = digest_add(digest, &r->offload_hidden_bytes, sizeof r->offload_hidden_bytes);
-    digest = add_number_to_digest(digest, r->offload_adaptive);
+    digest = add_number_to_digest(digest, r->must_compute_offload_hidden_bytes);
     digest = digest_add(digest, &r->expert_capacity, sizeof r->expert_capacity);
     digest = add_number_to_digest(digest, r->recompute_modules);
     digest = add_number_to_digest(add_number_to_digest(digest, r->sm), r->gpus_per_node);
-    digest = add_number_to_digest(digest, r->single_attention_impl);
+    digest = add_number_to_digest(digest, r->sole_costed_attention_impl_plus_one);
     /* of the request's model, only the fields that --sparsity and --adapter set are added: the others are those of the
      * setup's model */
     const struct transformer none = {0}, *m = r->model != NULL ? r->model : &none;
@@ -116,27 +117,28 @@ static uint64_t add_lists_to_digest(uint64_t digest, const struct request *r)
     digest = add_number_to_digest(digest, r->subsequence_tokens != NULL);
     if (r->subsequence_tokens != NULL)
         digest = digest_add(digest, r->subsequence_tokens, count * sizeof *r->subsequence_tokens);
-    digest = add_number_to_digest(digest, r->offload_hidden_bytes_of != NULL);
-    if (r->offload_hidden_bytes_of != NULL)
-        digest = digest_add(digest, r->offload_hidden_bytes_of,
-                            count * sizeof *r->offload_hidden_bytes_of);
+    digest = add_number_to_digest(digest, r->offload_hidden_bytes_by_subsequence != NULL);
+    if (r->offload_hidden_bytes_by_subsequence != NULL)
+        digest = digest_add(digest, r->offload_hidden_bytes_by_subsequence,
+                            count * sizeof *r->offload_hidden_bytes_by_subsequence);
     digest = add_number_to_digest(digest, r->documents != NULL);
     digest = r->documents != NULL ? add_documents_to_digest(digest, r->documents) : digest;
     digest = add_number_to_digest(digest, r->routing != NULL);
     return r->routing != NULL ? add_routing_to_digest(digest, r->routing) : digest;
 }
 
-uint64_t outcome_request_key(const struct setup *setup, const struct request *request, int64_t gpus)
+uint64_t outcome_request_digest(const struct setup *setup, const struct request *request,
+                                int64_t gpus)
 {
     uint64_t digest = add_number_to_digest(DIGEST_OF_NO_BYTES, setup->cluster.nodes);
     digest = add_number_to_digest(add_number_to_digest(digest, setup->cluster.gpus), gpus);
     return add_lists_to_digest(add_choices_to_digest(digest, request), request);
 }
 
-uint64_t outcome_key(const struct setup *setup, const struct space_open *open,
-                     const struct candidate *c)
+uint64_t outcome_digest(const struct setup *setup, const struct space_open *open,
+                        const struct candidate *c)
 {
-    uint64_t digest = outcome_request_key(setup, &c->request, c->request.ranks);
+    uint64_t digest = outcome_request_digest(setup, &c->request, c->request.ranks);
     digest = digest_add(digest, &setup->fits_probability, sizeof setup->fits_probability);
     digest = add_number_to_digest(
         digest, open->only_framework != NULL ? (int64_t)*open->only_framework : -1);
@@ -157,7 +159,7 @@ void outcome_restore_pointers(struct outcome *o, const struct candidate *c)
     r->shared_units = c->request.shared_units;
     r->documents = c->request.documents;
     r->routing = c->request.routing;
-    r->offload_hidden_bytes_of = c->request.offload_hidden_bytes_of;
+    r->offload_hidden_bytes_by_subsequence = c->request.offload_hidden_bytes_by_subsequence;
     o->packed_set = c->packed_set;
     o->strategy = c->strategy;
 }

@@ -46,7 +46,8 @@ struct outcome {
     size_t won_batch_count;      /* in how many of these batches it is faster than the best row */
     struct intervals intervals;  /* of OUTCOME_SIMULATED only */
     double cause_s[CAUSE_COUNT]; /* seconds of the step by cause, the mean over all ranks */
-    /* false: cause_s is preliminary, since CAUSE_DOCUMENTS (only with a packed set) is not separated in it yet */
+    /* false: cause_s is preliminary, since CAUSE_DOCUMENT_IMBALANCE (only with a packed set) is not separated in it yet
+     * */
     bool has_final_causes;
     struct prediction_products products; /* of OUTCOME_SIMULATED only */
     double bubble_share;                 /* the share of the step in which stages idle */
@@ -63,14 +64,14 @@ void outcome_fill_times(struct outcome *outcome, const struct prediction *predic
 
 /* Returns a digest of a request on `gpus` GPUs of the setup's cluster. It covers all members of the request and the
  * contents of its lists, but of its model only the fields that --sparsity and --adapter set. */
-uint64_t outcome_request_key(const struct setup *setup, const struct request *request,
-                             int64_t gpus);
+uint64_t outcome_request_digest(const struct setup *setup, const struct request *request,
+                                int64_t gpus);
 
 /* Returns a digest of a candidate, and of the part of the search's question that concerns it: its request, the
  * probability with which it has to fit, the framework, and padding. The question's other options and files, and the
  * state of the search, are not in it. */
-uint64_t outcome_key(const struct setup *setup, const struct space_open *open,
-                     const struct candidate *candidate);
+uint64_t outcome_digest(const struct setup *setup, const struct space_open *open,
+                        const struct candidate *candidate);
 
 /* Replaces the pointers of an outcome that came from another process, or from a file, by those of its candidate. They
  * are the right ones, since a search changes only numbers of a candidate's request. */

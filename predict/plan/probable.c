@@ -21,14 +21,15 @@ static enum status search_with_probability(struct best *best, enum plan_goal goa
 /* Finds the best configuration with the highest of the probabilities 0.8, 0.7, 0.6 and 0.5 with which any fits; those
  * that are not below the one that was asked for are left out. It is called if none fits with the probability that was
  * asked for. */
-static enum status find_most_probable(struct probability_of_winner *chosen, struct best *best,
-                                      enum plan_goal goal, struct setup *setup,
+static enum status find_most_probable(struct fits_probabilities_of_winner *chosen,
+                                      struct best *best, enum plan_goal goal, struct setup *setup,
                                       struct space_open open)
 {
     static const double less[] = {0.8, 0.7, 0.6};
     enum status status = search_with_probability(best, goal, setup, open, 0.5);
     chosen->search_probability = 0.5;
-    for (size_t i = 0; i < ARRAY_LEN(less) && status == STATUS_OK && interrupt_signal() == 0; i++) {
+    for (size_t i = 0; i < ARRAY_LEN(less) && status == STATUS_OK && interrupt_caught_signal() == 0;
+         i++) {
         struct best other = {.limits = best->limits};
         if (less[i] >= chosen->asked_probability)
             continue;
@@ -46,8 +47,9 @@ static enum status find_most_probable(struct probability_of_winner *chosen, stru
 
 /* Finds the configuration with the longest sequence that fits with a probability of at least one half, and takes it as
  * the less probable one if its sequence is longer than the winner's. */
-static void find_less_probable_longer(struct probability_of_winner *chosen, const struct best *best,
-                                      struct setup *setup, struct space_open open)
+static void find_less_probable_longer(struct fits_probabilities_of_winner *chosen,
+                                      const struct best *best, struct setup *setup,
+                                      struct space_open open)
 {
     const struct outcome winner = best->row[0];
     struct best other = {.limits = best->limits};
@@ -61,7 +63,8 @@ static void find_less_probable_longer(struct probability_of_winner *chosen, cons
 
 /* Takes the less probable configuration that the search found on its way (best->less_probable_best), if it is better
  * than the winner. */
-static void choose_less_probable(struct probability_of_winner *chosen, const struct best *best)
+static void choose_less_probable(struct fits_probabilities_of_winner *chosen,
+                                 const struct best *best)
 {
     bool better =
         best->goal == GOAL_GPUS
@@ -73,12 +76,12 @@ static void choose_less_probable(struct probability_of_winner *chosen, const str
     }
 }
 
-enum status probable_find(struct probability_of_winner *chosen, struct best *best,
+enum status probable_find(struct fits_probabilities_of_winner *chosen, struct best *best,
                           enum plan_goal goal, struct setup *setup, struct space_open open,
                           double probability, struct diag *diag)
 {
-    *chosen = (struct probability_of_winner){.asked_probability = probability,
-                                             .search_probability = probability};
+    *chosen = (struct fits_probabilities_of_winner){.asked_probability = probability,
+                                                    .search_probability = probability};
     const struct request given = setup->request;
     setup->fits_probability = probability;
     enum status status = best_find(best, goal, setup, open, diag);

@@ -8,7 +8,7 @@
 
 #include "predict/plan/best.h"
 
-struct probability_of_winner {
+struct fits_probabilities_of_winner {
     double asked_probability; /* the probability that was asked for */
     /* the probability with which the winner was searched for, at most asked_probability */
     double search_probability;
@@ -21,7 +21,7 @@ struct probability_of_winner {
 /* Finds the winner as best_find() does, and fills *best and *chosen. The probability with which it was searched for is
  * also stored in setup->fits_probability. With packed documents, if a limit or a signal ended the search, or if
  * `probability` is at most 0.5, lower probabilities are not tried, and there is no less probable configuration. */
-enum status probable_find(struct probability_of_winner *chosen, struct best *best,
+enum status probable_find(struct fits_probabilities_of_winner *chosen, struct best *best,
                           enum plan_goal goal, struct setup *setup, struct space_open open,
                           double probability, struct diag *diag);
 

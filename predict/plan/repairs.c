@@ -55,11 +55,11 @@ bool repairs_apply_next(struct request *request, struct repairs *r)
     while (r->next_row < ARRAY_LEN(table)) {
         if (!apply_repair(request, r, &table[r->next_row++]))
             continue;
-        bool same = r->has_tried_row &&
+        bool same = r->has_tried_any_repair &&
                     request->loss_chunks == r->last_repaired_request.loss_chunks &&
                     request->ffn_chunks == r->last_repaired_request.ffn_chunks &&
                     request->optimizer == r->last_repaired_request.optimizer;
-        r->has_tried_row = true;
+        r->has_tried_any_repair = true;
         r->last_repaired_request = *request;
         if (!same)
             return true;

@@ -13,8 +13,8 @@ struct repairs {
     struct request unrepaired_request; /* the configuration without any repair */
     /* the pieces of the unrepaired configuration; 0 if that is refused */
     int64_t loss_chunks, ffn_chunks;
-    size_t next_row;    /* the row of the table to try next */
-    bool has_tried_row; /* some row has been tried */
+    size_t next_row;           /* the row of the table to try next */
+    bool has_tried_any_repair; /* some row has been tried */
     /* the configuration with the repair of the last row that was tried */
     struct request last_repaired_request;
 };

@@ -12,9 +12,9 @@ bool room_fits_asked_probability(const struct setup *setup, const struct verdict
 
 /* Returns the probability that the memory `limit`, if it were larger by `share`, suffices for the bytes of a verdict,
  * without the allocator's cache. */
-static double fits_probability_of(enum prediction_limit limit, const struct setup *setup,
-                                  const struct choices *choices, const struct verdict *verdict,
-                                  double share)
+static double fits_probability_of_memory(enum prediction_limit limit, const struct setup *setup,
+                                         const struct choices *choices,
+                                         const struct verdict *verdict, double share)
 {
     double cache = limit == LIMIT_DEVICE ? (double)verdict->cache_bytes : 0;
     if (verdict->available_bytes[limit] == UINT64_MAX)
@@ -26,8 +26,8 @@ static double fits_probability_of(enum prediction_limit limit, const struct setu
 double room_fits_probability(const struct setup *setup, const struct choices *choices,
                              const struct verdict *verdict)
 {
-    return fmin(fits_probability_of(LIMIT_DEVICE, setup, choices, verdict, 0),
-                fits_probability_of(LIMIT_HOST, setup, choices, verdict, 0));
+    return fmin(fits_probability_of_memory(LIMIT_DEVICE, setup, choices, verdict, 0),
+                fits_probability_of_memory(LIMIT_HOST, setup, choices, verdict, 0));
 }
 
 bool room_lacks_memory(enum prediction_limit limit, const struct setup *setup,
@@ -40,7 +40,7 @@ bool room_lacks_memory(enum prediction_limit limit, const struct setup *setup,
         return false;
     if (needed > available || odds <= 0.5)
         return needed > available;
-    return fits_probability_of(limit, setup, choices, verdict, share) < odds;
+    return fits_probability_of_memory(limit, setup, choices, verdict, share) < odds;
 }
 
 bool room_surely_lacks_memory(const struct setup *setup, const struct choices *choices,
@@ -58,7 +58,8 @@ static uint64_t round_down_to_bytes(double bytes)
     return isfinite(bytes) ? (bytes > 0 ? (uint64_t)bytes : 0) : UINT64_MAX;
 }
 
-static void fill_bound_bytes(struct verdict *v, const struct setup *setup, const struct choices *c)
+static void fill_verdict_from_lower_bounds(struct verdict *v, const struct setup *setup,
+                                           const struct choices *c)
 {
     const struct cluster *cluster = &setup->cluster;
     double ranks_on_node = fmin((double)c->ranks, (double)cluster->gpus_per_node);
@@ -69,7 +70,7 @@ static void fill_bound_bytes(struct verdict *v, const struct setup *setup, const
     v->available_bytes[LIMIT_DEVICE] =
         round_down_to_bytes(cluster->device.memory_bytes - cluster->device.driver_bytes);
     v->available_bytes[LIMIT_HOST] =
-        round_down_to_bytes(cluster->host.memory_bytes - cluster->host.reserved_bytes);
+        round_down_to_bytes(cluster->host.memory_bytes - cluster->host.os_reserved_bytes);
     v->limiting_memory = verdict_needed_share(v, LIMIT_HOST) > verdict_needed_share(v, LIMIT_DEVICE)
                              ? LIMIT_HOST
                              : LIMIT_DEVICE;
@@ -83,7 +84,7 @@ bool room_bound_lacks_memory(struct verdict *verdict, const struct setup *setup,
     bool made = resolved_make(&resolved, setup, request, NULL, NULL) == STATUS_OK;
     *verdict = (struct verdict){0};
     if (made)
-        fill_bound_bytes(verdict, setup, &resolved.choices);
+        fill_verdict_from_lower_bounds(verdict, setup, &resolved.choices);
     bool lacks = made && room_surely_lacks_memory(setup, &resolved.choices, verdict, 0, odds);
     if (lacks)
         verdict->fits_probability = room_fits_probability(setup, &resolved.choices, verdict);

@@ -9,7 +9,7 @@ static void apply_faster_pcie(struct setup *s)
     s->cluster.pcie.nominal_bytes_per_s *= 2;
     s->cluster.pcie.h2d_bytes_per_s *= 2;
     s->cluster.pcie.d2h_bytes_per_s *= 2;
-    s->cluster.pcie.uplink_bytes_per_s *= 2;
+    s->cluster.pcie.pcie_switch_uplink_bytes_per_s *= 2;
 }
 
 static void apply_faster_nics(struct setup *s)
@@ -72,14 +72,14 @@ static const struct {
 };
 
 /* The input of the child processes. Each process has its own copy of the setup, which it may change. */
-struct sensitivity_trial {
+struct sensitivity_job_input {
     struct setup *setup;
     const struct request *request;
 };
 
 /* Resizes the cluster to the ranks of the request. Returns false if the cluster cannot have that number. Called only in
  * child processes, which have their own copy of the setup. */
-static bool resize_cluster_of_trial(const struct sensitivity_trial *trial)
+static bool resize_cluster_of_trial(const struct sensitivity_job_input *trial)
 {
     struct setup *setup = trial->setup;
     return setup->cluster.gpus == trial->request->ranks ||
@@ -89,14 +89,16 @@ static bool resize_cluster_of_trial(const struct sensitivity_trial *trial)
 
 static void predict_trial_job(void *context, size_t job, void *result)
 {
-    struct sensitivity_trial *trial = context;
-    struct sensitivity_step *out = result;
+    struct sensitivity_job_input *trial = context;
+    struct step_time_of_sensitivity *out = result;
     struct prediction p = {0};
     if (!resize_cluster_of_trial(trial))
         return;
     struct setup changed = *trial->setup;
-    const struct prediction_question question = {
-        .setup = &changed, .request = trial->request, .skips_offsets = true, .skips_causes = true};
+    const struct prediction_question question = {.setup = &changed,
+                                                 .request = trial->request,
+                                                 .skips_offsets = true,
+                                                 .skips_cause_of_documents = true};
     changes[job].change(&changed);
     if (prediction_make(&p, &question, NULL) == STATUS_OK)
         out->step_s = p.sim.step_s;
@@ -113,11 +115,11 @@ const char *sensitivity_json_key(int i)
     return changes[i].key;
 }
 
-enum status sensitivities_find(struct sensitivity_step sensitivity[SENSITIVITIES],
+enum status sensitivities_find(struct step_time_of_sensitivity sensitivity[SENSITIVITIES],
                                struct setup *setup, const struct request *request,
                                struct diag *diag)
 {
-    struct sensitivity_trial trial = {setup, request};
+    struct sensitivity_job_input trial = {setup, request};
     struct progress progress;
     progress_begin(&progress, SENSITIVITIES, 0);
     enum status status = workers_run(SENSITIVITIES, sizeof sensitivity[0], predict_trial_job,
@@ -132,9 +134,9 @@ struct intervals_of_child {
     struct intervals intervals;
 };
 
-static void find_intervals(void *context, size_t job, void *result)
+static void find_intervals_in_child(void *context, size_t job, void *result)
 {
-    struct sensitivity_trial *trial = context;
+    struct sensitivity_job_input *trial = context;
     const struct prediction_question question = {.setup = trial->setup, .request = trial->request};
     struct prediction p = {0};
     (void)job;
@@ -148,11 +150,12 @@ static void find_intervals(void *context, size_t job, void *result)
 enum status sensitivity_intervals(struct intervals *intervals, struct setup *setup,
                                   const struct request *request, struct diag *diag)
 {
-    struct sensitivity_trial trial = {setup, request};
+    struct sensitivity_job_input trial = {setup, request};
     struct intervals_of_child result = {0};
     if (!spreads_are_needed(setup))
         return STATUS_OK; /* the intervals of the search have the spreads already */
-    enum status status = workers_run(1, sizeof result, find_intervals, &trial, &result, NULL, diag);
+    enum status status =
+        workers_run(1, sizeof result, find_intervals_in_child, &trial, &result, NULL, diag);
     if (status == STATUS_OK && result.was_found)
         *intervals = result.intervals;
     return status;

@@ -8,7 +8,7 @@
 
 enum { SENSITIVITIES = 6 };
 
-struct sensitivity_step {
+struct step_time_of_sensitivity {
     double step_s; /* 0: the prediction failed */
 };
 
@@ -25,7 +25,7 @@ enum status sensitivity_intervals(struct intervals *intervals, struct setup *set
 
 /* Simulates the request on the machine with each of the changes, in child processes, and fills sensitivity[i] for
  * change i. The caller's *setup does not change. */
-enum status sensitivities_find(struct sensitivity_step sensitivity[SENSITIVITIES],
+enum status sensitivities_find(struct step_time_of_sensitivity sensitivity[SENSITIVITIES],
                                struct setup *setup, const struct request *request,
                                struct diag *diag);
 

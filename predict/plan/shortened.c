@@ -15,7 +15,7 @@ struct short_step_sizes {
     int64_t layers[2], micro_batches[2];
 };
 
-static bool is_shortened(const int64_t of[2])
+static bool is_count_shortened(const int64_t of[2])
 {
     return of[0] < of[1];
 }
@@ -49,16 +49,17 @@ static void shorten_micro_batches(struct short_step_sizes *shape, const struct c
 /* Returns the sum of layers x micro-batches over the shorter steps of a shape, of which there are 1, 2 or 4. */
 static double layer_passes_of_short_steps(const struct short_step_sizes *s)
 {
-    double layers = (double)(is_shortened(s->layers) ? s->layers[0] + s->layers[1] : s->layers[0]);
-    return layers * (double)(is_shortened(s->micro_batches)
+    double layers =
+        (double)(is_count_shortened(s->layers) ? s->layers[0] + s->layers[1] : s->layers[0]);
+    return layers * (double)(is_count_shortened(s->micro_batches)
                                  ? s->micro_batches[0] + s->micro_batches[1]
                                  : s->micro_batches[0]);
 }
 
 /* Shortens layers, micro-batches or both, whichever is least work. Returns false if the request is refused or is not of
  * a whole step, or if the shorter steps would be more than 2/3 of the work of the step. */
-static bool choose_short_shape(struct short_step_sizes *shape, struct choices *c,
-                               const struct request *request)
+static bool choose_short_step_sizes(struct short_step_sizes *shape, struct choices *c,
+                                    const struct request *request)
 {
     if (resolve_choices(c, request, NULL, NULL) != STATUS_OK || c->scope != SCOPE_STEP)
         return false;
@@ -107,12 +108,12 @@ static double step_without_jitter_s(const struct setup *setup, const struct requ
 
 /* Returns the seconds of a step of `layers` layers with all micro-batches, extrapolated if micro-batches are shortened;
  * 0: not known. */
-static double step_of_layers_s(const struct setup *setup, const struct request *asked,
-                               const struct choices *c, const struct short_step_sizes *shape,
-                               int64_t layers)
+static double step_s_of_layer_count(const struct setup *setup, const struct request *asked,
+                                    const struct choices *c, const struct short_step_sizes *shape,
+                                    int64_t layers)
 {
     double few_s = step_without_jitter_s(setup, asked, c, layers, shape->micro_batches[1]);
-    if (!is_shortened(shape->micro_batches) || few_s <= 0)
+    if (!is_count_shortened(shape->micro_batches) || few_s <= 0)
         return few_s;
     double less_s = step_without_jitter_s(setup, asked, c, layers, shape->micro_batches[0]);
     double more = (double)((int64_t)c->accumulation - shape->micro_batches[1]);
@@ -121,8 +122,8 @@ static double step_of_layers_s(const struct setup *setup, const struct request *
 
 /* Returns the seconds or bytes of a step of all layers, extrapolated from those of two shorter steps. fewest: with
  * shape->layers[0] layers; few: with shape->layers[1] layers. */
-static double extrapolate_step(const struct short_step_sizes *shape, const struct choices *c,
-                               double fewest, double few)
+static double extrapolate_to_all_layers(const struct short_step_sizes *shape,
+                                        const struct choices *c, double fewest, double few)
 {
     double more = (double)(c->model->layers - shape->layers[1]);
     return few + more * (few - fewest) / (double)(shape->layers[1] - shape->layers[0]);
@@ -132,20 +133,20 @@ double shortened_step_s(const struct setup *setup, const struct request *request
 {
     struct choices c;
     struct short_step_sizes shape;
-    if (!choose_short_shape(&shape, &c, request))
+    if (!choose_short_step_sizes(&shape, &c, request))
         return 0;
-    double few_s = step_of_layers_s(setup, request, &c, &shape, shape.layers[1]);
-    if (!is_shortened(shape.layers) || few_s <= 0)
+    double few_s = step_s_of_layer_count(setup, request, &c, &shape, shape.layers[1]);
+    if (!is_count_shortened(shape.layers) || few_s <= 0)
         return few_s;
-    double less_s = step_of_layers_s(setup, request, &c, &shape, shape.layers[0]);
-    return less_s > 0 && few_s > less_s ? extrapolate_step(&shape, &c, less_s, few_s) : 0;
+    double less_s = step_s_of_layer_count(setup, request, &c, &shape, shape.layers[0]);
+    return less_s > 0 && few_s > less_s ? extrapolate_to_all_layers(&shape, &c, less_s, few_s) : 0;
 }
 
 /* ---- memory ---- */
 
-static bool predict_verdict(struct verdict *verdict, const struct setup *setup,
-                            const struct request *asked, const struct choices *c, int64_t layers,
-                            int64_t micro_batches)
+static bool predict_verdict_of_short_step(struct verdict *verdict, const struct setup *setup,
+                                          const struct request *asked, const struct choices *c,
+                                          int64_t layers, int64_t micro_batches)
 {
     struct request request = request_of_micro_batches(asked, c, micro_batches);
     const struct prediction_question question = {
@@ -158,13 +159,13 @@ static bool predict_verdict(struct verdict *verdict, const struct setup *setup,
 }
 
 /* Does what shortened_lacks_memory() does, by a step of `micro` micro-batches and all layers. As many activations are
- * in flight as in the whole step, but caches differ, so memories count as larger by RESERVED_VERDICT_MARGIN. */
+ * in flight as in the whole step, but caches differ, so memories count as larger by RESERVED_VERDICT_MARGIN_SHARE. */
 static bool few_micro_batches_lack_memory(struct verdict *verdict, const struct setup *setup,
                                           const struct request *request, const struct choices *c,
                                           int64_t micro, double odds)
 {
-    return predict_verdict(verdict, setup, request, c, 0, micro) &&
-           room_surely_lacks_memory(setup, c, verdict, RESERVED_VERDICT_MARGIN, odds);
+    return predict_verdict_of_short_step(verdict, setup, request, c, 0, micro) &&
+           room_surely_lacks_memory(setup, c, verdict, RESERVED_VERDICT_MARGIN_SHARE, odds);
 }
 
 /* Does what shortened_lacks_memory() does, by two steps of few layers, from whose bytes those of the step are
@@ -174,18 +175,20 @@ static bool few_layers_lack_memory(struct verdict *verdict, const struct setup *
                                    const struct request *request, const struct choices *c,
                                    const struct short_step_sizes *shape, double odds)
 {
-    double share = c->subsequences > 1 ? RESERVED_VERDICT_MARGIN : SHORTENED_ERROR_SHARE;
+    double share = c->subsequences > 1 ? RESERVED_VERDICT_MARGIN_SHARE : SHORTENED_ERROR_SHARE;
     struct verdict of[2];
     for (int i = 0; i < 2; i++)
-        if (!predict_verdict(&of[i], setup, request, c, shape->layers[i], shape->micro_batches[1]))
+        if (!predict_verdict_of_short_step(&of[i], setup, request, c, shape->layers[i],
+                                           shape->micro_batches[1]))
             return false;
     *verdict = of[1];
     verdict->cache_bytes = 0;
     for (int limit = 0; limit < LIMIT_COUNT; limit++) {
         uint64_t cache[2] = {limit == LIMIT_DEVICE ? of[0].cache_bytes : 0,
                              limit == LIMIT_DEVICE ? of[1].cache_bytes : 0};
-        double bytes = extrapolate_step(shape, c, (double)(of[0].needed_bytes[limit] - cache[0]),
-                                        (double)(of[1].needed_bytes[limit] - cache[1]));
+        double bytes =
+            extrapolate_to_all_layers(shape, c, (double)(of[0].needed_bytes[limit] - cache[0]),
+                                      (double)(of[1].needed_bytes[limit] - cache[1]));
         verdict->needed_bytes[limit] = (uint64_t)fmax(0, bytes);
     }
     verdict->fits = !room_surely_lacks_memory(setup, c, verdict, share, 0.5);
@@ -204,7 +207,7 @@ bool shortened_lacks_memory(struct verdict *verdict, const struct setup *setup,
 {
     struct choices c;
     struct short_step_sizes shape;
-    if (!choose_short_shape(&shape, &c, request))
+    if (!choose_short_step_sizes(&shape, &c, request))
         return false;
     struct short_step_sizes of_layers = shape;
     /* schedules of subsequences are long, and bytes grow evenly from the first layer on */
@@ -214,9 +217,9 @@ bool shortened_lacks_memory(struct verdict *verdict, const struct setup *setup,
         shorten_layers(&of_layers, &c, 1);
         shorten_micro_batches(&of_layers, &c);
         of_layers.micro_batches[1] =
-            of_layers.micro_batches[is_shortened(of_layers.micro_batches) ? 0 : 1];
+            of_layers.micro_batches[is_count_shortened(of_layers.micro_batches) ? 0 : 1];
     }
-    if ((c.pp == 1 || c.subsequences > 1) && is_shortened(of_layers.layers))
+    if ((c.pp == 1 || c.subsequences > 1) && is_count_shortened(of_layers.layers))
         return few_layers_lack_memory(verdict, setup, request, &c, &of_layers, odds);
     shape.micro_batches[1] = c.accumulation;
     shorten_micro_batches(&shape, &c);

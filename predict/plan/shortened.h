@@ -32,8 +32,8 @@ double shortened_step_s(const struct setup *setup, const struct request *request
 
 /* True if shorter steps show that the request's step fits with a probability below `odds`, which is at least 0.5. Then
  * *verdict is that of the step: extrapolated from steps of few layers, without an allocator's cache, or that of a step
- * of all layers and few micro-batches. The latter must exceed the memory by more than RESERVED_VERDICT_MARGIN, since
- * caches differ. Returns false if no shorter step can be judged. */
+ * of all layers and few micro-batches. The latter must exceed the memory by more than RESERVED_VERDICT_MARGIN_SHARE,
+ * since caches differ. Returns false if no shorter step can be judged. */
 bool shortened_lacks_memory(struct verdict *verdict, const struct setup *setup,
                             const struct request *request, double odds);
 

@@ -42,9 +42,9 @@ static bool may_jitter(const struct setup *setup, const struct choices *c,
            (int64_t)c->ranks > row->max_compared_ranks;
 }
 
-static void identity_make(struct schedule_identity *id, const struct setup *setup,
-                          const struct choices *c, const struct request *request,
-                          const struct strategy *row)
+static void schedule_identity_make(struct schedule_identity *id, const struct setup *setup,
+                                   const struct choices *c, const struct request *request,
+                                   const struct strategy *row)
 {
     struct choices simplest = *c;
     const uint32_t sharing = c->ranks / c->tp / c->pp;
@@ -65,7 +65,7 @@ static void identity_make(struct schedule_identity *id, const struct setup *setu
     id->attention_choice = c->attention;
     id->ring_ranks_per_node = c->ring_ranks_per_node;
     id->may_jitter = may_jitter(setup, c, row);
-    id->is_adaptive = is_offloaded_by_ratio && request->offload_adaptive;
+    id->is_adaptive = is_offloaded_by_ratio && request->must_compute_offload_hidden_bytes;
     id->offload_ratio = is_offloaded_by_ratio ? c->offload_ratio : 0;
 }
 
@@ -74,8 +74,8 @@ static void identity_make(struct schedule_identity *id, const struct setup *setu
  * The space is walked by nested functions. Each tries the values of one choice, and calls the next one for each value:
  * strategies, degrees, expert ranks, the exchange of latent attention, placements of stages, rings with core plans and
  * layouts, windows and placements of rings, chunks, and policies (weights and activations, or subsequences). The last
- * one calls add_request(), which adds a candidate if the request is legal and new. A choice that the user made has only
- * that value. */
+ * one calls add_candidate_of_request(), which adds a candidate if the request is legal and new. A choice that the user
+ * made has only that value. */
 
 struct space_walk {
     struct space *space;
@@ -87,18 +87,18 @@ struct space_walk {
      * with any strategy; strategies of subsequences for whole sequences, and the others for several subsequences */
     bool searches_unusual;
     /* search only configurations that has_schedule_of_simpler_strategy() is true for; false: search only the others */
-    bool wants_simpler_only;
+    bool walks_simpler_schedules_only;
     struct schedule_identity *added_identities; /* the identities of the rows that were added */
     size_t added_count, capacity;
 };
 
 /* True if a configuration with the same schedule was added before, by another strategy or other choices. If not, notes
  * this one as added. */
-static bool is_duplicate(struct space_walk *w, const struct choices *c,
-                         const struct request *request)
+static bool is_schedule_known_else_note(struct space_walk *w, const struct choices *c,
+                                        const struct request *request)
 {
     struct schedule_identity id;
-    identity_make(&id, w->setup, c, request, w->strategy_row);
+    schedule_identity_make(&id, w->setup, c, request, w->strategy_row);
     for (size_t i = 0; i < w->added_count; i++)
         if (memcmp(&w->added_identities[i], &id, sizeof id) == 0)
             return true;
@@ -167,8 +167,8 @@ static bool is_run_by_other_profile(const struct space_walk *w, const struct cho
 
 /* Gives the request the documents of the typical batch of its packed set, and sets *packed_set to the packed set; NULL:
  * documents are not packed in this search. Returns false if the documents cannot be packed into the request's steps. */
-static bool add_documents(const struct space_walk *w, struct request *request, struct choices *c,
-                          const struct packed_set **packed_set)
+static bool set_documents_of_typical_batch(const struct space_walk *w, struct request *request,
+                                           struct choices *c, const struct packed_set **packed_set)
 {
     *packed_set = NULL;
     if (w->open.packed_sets == NULL)
@@ -181,17 +181,18 @@ static bool add_documents(const struct space_walk *w, struct request *request, s
 
 /* Adds a candidate for a request, unless its choices do not resolve, the framework cannot express them or runs them by
  * a simpler strategy's profile (is_run_by_other_profile()), its documents cannot be packed, its schedule was added
- * before, or it belongs to the other pass (wants_simpler_only). */
-static void add_request(struct space_walk *w, const struct request *asked)
+ * before, or it belongs to the other pass (walks_simpler_schedules_only). */
+static void add_candidate_of_request(struct space_walk *w, const struct request *asked)
 {
     struct choices c;
     struct request request = *asked;
     const struct packed_set *packed_set;
     if (resolve_choices(&c, &request, NULL, NULL) != STATUS_OK)
         return;
-    if (has_schedule_of_simpler_strategy(w->strategy_row, &c) != w->wants_simpler_only ||
+    if (has_schedule_of_simpler_strategy(w->strategy_row, &c) != w->walks_simpler_schedules_only ||
         !is_expressible_or_unrestricted(&w->open, &c) || is_run_by_other_profile(w, &c) ||
-        !add_documents(w, &request, &c, &packed_set) || is_duplicate(w, &c, &request))
+        !set_documents_of_typical_batch(w, &request, &c, &packed_set) ||
+        is_schedule_known_else_note(w, &c, &request))
         return;
     if (!resolved_needs_costs(&request)) {
         add_candidate(w, &request, &c, packed_set);
@@ -208,7 +209,7 @@ struct value_range {
     int first, to;
 };
 
-static struct value_range values_to_try(int given, int count)
+static struct value_range value_range_to_try(int given, int count)
 {
     return given >= 0 ? (struct value_range){given, given} : (struct value_range){0, count - 1};
 }
@@ -241,7 +242,7 @@ static void walk_subsequences(struct space_walk *w, struct request request)
         request.weights = own;
     if (request.subsequences > 0 || w->open.length) {
         request.subsequences = request.subsequences > 0 ? request.subsequences : PIECES;
-        add_request(w, &request);
+        add_candidate_of_request(w, &request);
         return;
     }
     bool any = false;
@@ -250,7 +251,7 @@ static void walk_subsequences(struct space_walk *w, struct request request)
         int64_t units = request.subsequences * (batches > 0 ? batches : 1);
         if (request.subsequences < 2 || request.subsequences < request.pp || (any && units > most))
             continue;
-        add_request(w, &request);
+        add_candidate_of_request(w, &request);
         any = true;
     }
 }
@@ -271,14 +272,15 @@ static void walk_weights_and_activations(struct space_walk *w, struct request re
         walk_subsequences(w, request);
         return;
     }
-    struct value_range weights = values_to_try(w->setup->request.weights, CHOICE_WEIGHTS_COUNT);
+    struct value_range weights =
+        value_range_to_try(w->setup->request.weights, CHOICE_WEIGHTS_COUNT);
     struct value_range activations =
-        values_to_try(w->setup->request.activations, CHOICE_ACTIVATIONS_COUNT);
+        value_range_to_try(w->setup->request.activations, CHOICE_ACTIVATIONS_COUNT);
     for (request.weights = weights.first; request.weights <= weights.to; request.weights++)
         for (request.activations = activations.first; request.activations <= activations.to;
              request.activations++)
             if (!is_tried_only_if_asked(request.activations) || activations.first == activations.to)
-                add_request(w, &request);
+                add_candidate_of_request(w, &request);
 }
 
 /* Tries chunk lengths for FPDT: the user's, if it is given; 512K tokens, if the length of the sequence is searched for;
@@ -306,7 +308,7 @@ static void walk_chunks(struct space_walk *w, struct request request)
 
 /* Tries the placements of context and head ranks, if they are open, and the windows of a double ring, unless the user
  * gives one: powers of two below cp that divide it, at most the GPUs of a node. */
-static void walk_windows(struct space_walk *w, struct request request)
+static void walk_placements_and_ring_windows(struct space_walk *w, struct request request)
 {
     int64_t windows = request.cp < request.gpus_per_node ? request.cp : request.gpus_per_node;
     bool places = w->open.placement && request.cp > 1;
@@ -341,32 +343,32 @@ static void walk_core_plans(struct space_walk *w, struct request request)
         for (int needed = 0; needed < (given == ROTATE_PROFILE ? 2 : 1); needed++) {
             request.core_plan = rules[i];
             request.rotation = needed ? ROTATE_NEEDED_ROWS : given;
-            walk_windows(w, request);
+            walk_placements_and_ring_windows(w, request);
         }
     if (given != ROTATE_PROFILE)
         return;
     request.rotation = given; /* with tiles, the plan itself says which keys are sent */
     for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
         request.core_plan = tiles[i];
-        walk_windows(w, request);
+        walk_placements_and_ring_windows(w, request);
     }
     request.core_plan = NULL;
     request.rotation = ROTATE_NEEDED_ROWS;
-    walk_windows(w, request);
+    walk_placements_and_ring_windows(w, request);
 }
 
 /* Tries a ring as the request has it. Also tries core plans, if these are open, and with packed documents the layout
  * that cuts each document, and not the whole sequence, into zigzag slices, if that is open. */
-static void walk_rings(struct space_walk *w, struct request request)
+static void walk_ring_layouts(struct space_walk *w, struct request request)
 {
     bool layouts = w->open.ring_layout && request.core_plan == NULL &&
                    w->open.packed_sets != NULL && request.cp > 1;
-    walk_windows(w, request);
+    walk_placements_and_ring_windows(w, request);
     if (w->open.core_plans && request.cp > 1)
         walk_core_plans(w, request);
     request.ring_layout = RING_ZIGZAG_DOCUMENTS;
     if (layouts)
-        walk_windows(w, request);
+        walk_placements_and_ring_windows(w, request);
 }
 
 /* Tries both placements of stages if they are open and make a difference. They make none on one node, nor for memory,
@@ -378,12 +380,12 @@ static void walk_stage_placements(struct space_walk *w, struct request request)
     for (int i = 0; i < (places ? STAGE_PLACEMENT_COUNT : 1); i++) {
         if (places)
             request.stage_placement = i;
-        walk_rings(w, request);
+        walk_ring_layouts(w, request);
     }
 }
 
 /* True if a value may be tried: the user gave no degree (0 or less), or gave this value. */
-static bool is_open_choice(int64_t given, int64_t value)
+static bool may_try_value_of_degree(int64_t given, int64_t value)
 {
     return given <= 0 || given == value;
 }
@@ -410,7 +412,7 @@ static void walk_experts(struct space_walk *w, struct request request)
         return;
     }
     for (int64_t ep = 1; ep <= experts && ep <= request.ranks / request.pp; ep++) {
-        if (experts % ep != 0 || ep % request.tp != 0 || !is_open_choice(given, ep))
+        if (experts % ep != 0 || ep % request.tp != 0 || !may_try_value_of_degree(given, ep))
             continue;
         request.ep = ep;
         walk_latents(w, request);
@@ -433,9 +435,11 @@ static void walk_degrees(struct space_walk *w, struct request request)
                     continue;
                 int64_t rest = request.ranks / (tp * pp * cp);
                 for (int64_t hp = 1; hp <= (axes.hp ? rest : 1); hp++) {
-                    if (rest % hp != 0 || !is_open_choice(given->tp, tp) ||
-                        !is_open_choice(given->pp, pp) || !is_open_choice(given->cp, cp) ||
-                        !is_open_choice(given->hp, hp) || !is_open_choice(given->dp, rest / hp))
+                    if (rest % hp != 0 || !may_try_value_of_degree(given->tp, tp) ||
+                        !may_try_value_of_degree(given->pp, pp) ||
+                        !may_try_value_of_degree(given->cp, cp) ||
+                        !may_try_value_of_degree(given->hp, hp) ||
+                        !may_try_value_of_degree(given->dp, rest / hp))
                         continue;
                     request.tp = tp;
                     request.pp = pp;
@@ -477,32 +481,32 @@ static void walk_strategies(struct space_walk *w, int64_t gpus)
 
 /* Tries all configurations. One that two strategies have in common is added only for the simpler one, which is tried
  * first. */
-static void walk_all(struct space_walk *w, int64_t gpus)
+static void walk_all_configurations(struct space_walk *w, int64_t gpus)
 {
-    w->wants_simpler_only = false;
+    w->walks_simpler_schedules_only = false;
     walk_strategies(w, gpus);
-    w->wants_simpler_only = true;
+    w->walks_simpler_schedules_only = true;
     walk_strategies(w, gpus);
 }
 
-enum status space_add(struct space *space, const struct setup *setup, int64_t gpus,
-                      struct space_open open, struct diag *diag)
+enum status space_add_candidates_of_gpus(struct space *space, const struct setup *setup,
+                                         int64_t gpus, struct space_open open, struct diag *diag)
 {
     size_t before = space->candidate_count;
     struct space_walk w = {
         .space = space, .setup = setup, .open = open, .searches_unusual = !open.strategy};
-    walk_all(&w, gpus);
+    walk_all_configurations(&w, gpus);
     if (space->candidate_count == before &&
         open.strategy) { /* no strategy of the search has both of --tp 8 --cp 4 */
         w.searches_unusual = true;
-        walk_all(&w, gpus);
+        walk_all_configurations(&w, gpus);
     }
     free(w.added_identities);
     enum status status = STATUS_OK;
     if (space->candidate_count == before && open.only_framework != NULL) {
         struct space all = {0};
         open.only_framework = NULL;
-        status = space_add(&all, setup, gpus, open, diag);
+        status = space_add_candidates_of_gpus(&all, setup, gpus, open, diag);
         space_release(&all);
         return status == STATUS_OK ? STATUS_NO : status;
     }

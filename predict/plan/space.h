@@ -56,8 +56,8 @@ bool space_allows_request(const struct space_open *open, const struct request *r
 
 /* Adds all configurations of setup->request on `gpus` GPUs that are legal and that open->only_framework can express. If
  * no configuration is legal, an error says why. Returns STATUS_NO if some are, but the framework can express none. */
-enum status space_add(struct space *space, const struct setup *setup, int64_t gpus,
-                      struct space_open open, struct diag *diag);
+enum status space_add_candidates_of_gpus(struct space *space, const struct setup *setup,
+                                         int64_t gpus, struct space_open open, struct diag *diag);
 void space_release(struct space *space);
 
 #endif

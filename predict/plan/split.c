@@ -10,11 +10,11 @@
 
 /* The seconds per sequence of a configuration with profile ideal; 0: not known. */
 struct ideal_times {
-    double common_kernels_s; /* with the attention kernels that all profiles have */
-    double own_kernels_s;    /* with those of the configuration's profile */
+    double ideal_s_with_common_kernels; /* with the attention kernels that all profiles have */
+    double ideal_s_with_own_kernels;    /* with those of the configuration's profile */
 };
 
-struct ideal_times_trial {
+struct ideal_times_job_input {
     struct setup *setup;
     const struct outcome *const *outcome;
 };
@@ -22,8 +22,10 @@ struct ideal_times_trial {
 static double ideal_sequence_s(struct setup *setup, const struct outcome *o, int attention_impl)
 {
     struct request request = o->request;
-    const struct prediction_question question = {
-        .setup = setup, .request = &request, .skips_offsets = true, .skips_causes = true};
+    const struct prediction_question question = {.setup = setup,
+                                                 .request = &request,
+                                                 .skips_offsets = true,
+                                                 .skips_cause_of_documents = true};
     struct prediction p = {0};
     double seconds = 0;
     request.profile = PROFILE_IDEAL;
@@ -36,9 +38,9 @@ static double ideal_sequence_s(struct setup *setup, const struct outcome *o, int
 
 /* Fills the result, a zeroed struct ideal_times, for one outcome; it is a workers_job_fn. What cannot be predicted
  * stays 0. */
-static void time_outcome_job(void *context, size_t job, void *result)
+static void find_ideal_times_of_outcome_job(void *context, size_t job, void *result)
 {
-    struct ideal_times_trial *trial = context;
+    struct ideal_times_job_input *trial = context;
     struct ideal_times *out = result;
     struct setup *setup = trial->setup; /* this process' own */
     const struct outcome *o = trial->outcome[job];
@@ -54,10 +56,10 @@ static void time_outcome_job(void *context, size_t job, void *result)
     if (resolve_choices(&own, &o->request, NULL, NULL) != STATUS_OK ||
         resolve_choices(&ideal, &request, NULL, NULL) != STATUS_OK)
         return;
-    out->common_kernels_s = ideal_sequence_s(setup, o, ideal.attention_impl);
-    out->own_kernels_s = own.attention_impl == ideal.attention_impl
-                             ? out->common_kernels_s
-                             : ideal_sequence_s(setup, o, own.attention_impl);
+    out->ideal_s_with_common_kernels = ideal_sequence_s(setup, o, ideal.attention_impl);
+    out->ideal_s_with_own_kernels = own.attention_impl == ideal.attention_impl
+                                        ? out->ideal_s_with_common_kernels
+                                        : ideal_sequence_s(setup, o, own.attention_impl);
 }
 
 static struct lag_by_cause lag_by_cause_of_loser(const struct outcome *o,
@@ -67,29 +69,29 @@ static struct lag_by_cause lag_by_cause_of_loser(const struct outcome *o,
 {
     struct lag_by_cause split = {0};
     double all_s = o->step_s / o->step_sequences - winner->step_s / winner->step_sequences;
-    split.is_known = t->common_kernels_s > 0 && t->own_kernels_s > 0 &&
-                     best->common_kernels_s > 0 && best->own_kernels_s > 0;
-    split.layout_s = t->common_kernels_s - best->common_kernels_s;
-    split.kernels_s =
-        (t->own_kernels_s - t->common_kernels_s) - (best->own_kernels_s - best->common_kernels_s);
+    split.is_known = t->ideal_s_with_common_kernels > 0 && t->ideal_s_with_own_kernels > 0 &&
+                     best->ideal_s_with_common_kernels > 0 && best->ideal_s_with_own_kernels > 0;
+    split.layout_s = t->ideal_s_with_common_kernels - best->ideal_s_with_common_kernels;
+    split.kernels_s = (t->ideal_s_with_own_kernels - t->ideal_s_with_common_kernels) -
+                      (best->ideal_s_with_own_kernels - best->ideal_s_with_common_kernels);
     split.framework_s = all_s - split.layout_s - split.kernels_s;
     return split;
 }
 
-enum status splits_find(struct lag_by_cause *split, const struct outcome *const *loser,
-                        size_t count, const struct outcome *winner, struct setup *setup,
-                        struct diag *diag)
+enum status splits_find_lag_by_cause(struct lag_by_cause *split, const struct outcome *const *loser,
+                                     size_t count, const struct outcome *winner,
+                                     struct setup *setup, struct diag *diag)
 {
     const struct outcome **outcome = heap_zalloc(count + 1, sizeof(const struct outcome *));
     struct ideal_times *times = heap_zalloc(count + 1, sizeof *times);
-    struct ideal_times_trial trial = {setup, outcome};
+    struct ideal_times_job_input trial = {setup, outcome};
     struct progress progress;
     for (size_t i = 0; i < count; i++)
         outcome[i] = loser[i];
     outcome[count] = winner;
     progress_begin(&progress, count + 1, 0);
-    enum status status =
-        workers_run(count + 1, sizeof *times, time_outcome_job, &trial, times, &progress, diag);
+    enum status status = workers_run(count + 1, sizeof *times, find_ideal_times_of_outcome_job,
+                                     &trial, times, &progress, diag);
     progress_end();
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
         if (loser[i] != NULL)

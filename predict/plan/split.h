@@ -19,8 +19,8 @@ struct lag_by_cause {
 };
 
 /* Fills split[i] for loser[i], i < count, by predictions in child processes. A loser that is NULL is skipped. */
-enum status splits_find(struct lag_by_cause *split, const struct outcome *const *loser,
-                        size_t count, const struct outcome *winner, struct setup *setup,
-                        struct diag *diag);
+enum status splits_find_lag_by_cause(struct lag_by_cause *split, const struct outcome *const *loser,
+                                     size_t count, const struct outcome *winner,
+                                     struct setup *setup, struct diag *diag);
 
 #endif

@@ -29,7 +29,7 @@ static double elements_of_operands(const struct ir *ir, uint32_t op)
 {
     double sum = 0;
     for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++) {
-        struct view view = ir_view(ir, ir_operands(ir, op)[k]);
+        struct view view = ir_view_of_operand(ir, ir_operands(ir, op)[k]);
         if (ir->buffer.dtype[view.buffer.i] == ir->dtype &&
             ir->buffer.category[view.buffer.i] != CATEGORY_WORKSPACE)
             sum += (double)view.count;
@@ -80,7 +80,7 @@ static void update_largest_op_tensors(struct largest_tensors *f, uint32_t op)
     }
 }
 
-static void divide_by_unit(struct block_tensors *t, double unit)
+static void divide_by_input_elements(struct block_tensors *t, double unit)
 {
     double *const all[] = {&t->hidden, &t->qkv, &t->exchange, &t->attention, &t->ffn};
     for (size_t i = 0; unit > 0 && i < sizeof all / sizeof all[0]; i++)
@@ -99,8 +99,8 @@ void block_tensors_find(struct block_tensors *forward, struct block_tensors *bac
     f.backward.hidden += f.forward.hidden;
     f.backward.qkv += f.forward.qkv;
     f.backward.ffn += f.forward.ffn;
-    divide_by_unit(&f.forward, unit);
-    divide_by_unit(&f.backward, unit);
+    divide_by_input_elements(&f.forward, unit);
+    divide_by_input_elements(&f.backward, unit);
     *forward = f.forward;
     *backward = f.backward;
 }

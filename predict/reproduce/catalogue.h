@@ -31,17 +31,17 @@ enum entry_kind {
 extern const char *const entry_kind_names[ENTRY_KIND_COUNT];
 
 /* The place of a point in its figure: patterns of its panel, its series and its x. */
-struct placement_pattern {
+struct pattern_of_place_in_figure {
     const char *panel, *series, *x;
 };
 
 /* Selects rows of measurements.csv. */
-struct catalogue_rows {
+struct catalogue_row_selector {
     const char *source, *paper_table;
     const char *metric[CATALOGUE_LIST_MAX]; /* metrics to select; none: all metrics */
     const char *framework;                  /* framework to select; NULL: all */
     size_t metric_count;
-    struct placement_pattern placement;
+    struct pattern_of_place_in_figure placement;
 };
 
 /* A grid of configurations: every combination of a case and of the values of the axes, case after case. A combination
@@ -60,7 +60,7 @@ struct catalogue_grid {
      * another. combined_series names the series with the rate of that step. NULL: there is no such series */
     double *token_share;
     const char *combined_series;
-    struct placement_pattern placement;
+    struct pattern_of_place_in_figure placement;
 };
 
 /* Selects points by their places. A member that is not set selects all points. */
@@ -103,14 +103,14 @@ struct catalogue_claim {
     enum claim_direction direction; /* BEST, TREND */
     const char *expected_best_series_names
         [CATALOGUE_LIST_MAX]; /* BEST with IS: series of which one is best */
-    size_t expected_count;
+    size_t expected_best_series_count;
     bool lowest_is_best; /* BEST: the series with the lowest value is best; false: the highest */
 };
 
 struct catalogue_timeline {
     const char *title, *args;
-    const char *op_window; /* the part of the step that is shown; NULL: all of it */
-    bool shows_memory;     /* it shows memory over time instead of streams */
+    const char *op_window_text; /* the part of the step that is shown; NULL: all of it */
+    bool shows_memory;          /* it shows memory over time instead of streams */
 };
 
 struct catalogue_entry {
@@ -126,7 +126,7 @@ struct catalogue_entry {
     /* the factor by which values are multiplied on the y axis: 100 if the axis is in percent */
     double y_scale;
     bool is_y_log;
-    struct catalogue_rows *rows;
+    struct catalogue_row_selector *rows;
     struct catalogue_grid *grid;
     struct catalogue_claim *claim;
     struct catalogue_timeline *timeline;

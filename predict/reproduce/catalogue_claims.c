@@ -7,7 +7,7 @@
 enum status catalogue_read_text(struct json_node object, const char *key, const char **out,
                                 struct diag *diag)
 {
-    if (json_find(object, key).value == NULL)
+    if (json_find_member(object, key).value == NULL)
         return STATUS_OK;
     return json_get_string(object, key, out, diag);
 }
@@ -15,7 +15,7 @@ enum status catalogue_read_text(struct json_node object, const char *key, const 
 enum status catalogue_read_flag(struct json_node object, const char *key, bool *out,
                                 struct diag *diag)
 {
-    if (json_find(object, key).value == NULL)
+    if (json_find_member(object, key).value == NULL)
         return STATUS_OK;
     return json_get_bool(object, key, out, diag);
 }
@@ -23,7 +23,7 @@ enum status catalogue_read_flag(struct json_node object, const char *key, bool *
 enum status catalogue_read_texts(struct json_node object, const char *key, const char **list,
                                  size_t *count, struct diag *diag)
 {
-    struct json_node node = json_find(object, key);
+    struct json_node node = json_find_member(object, key);
     enum status status = STATUS_OK;
     *count = 0;
     if (json_is_string(node))
@@ -31,7 +31,7 @@ enum status catalogue_read_texts(struct json_node object, const char *key, const
     if (json_element_count(node) > CATALOGUE_LIST_MAX)
         return json_error(node, diag, "has more than %d values", CATALOGUE_LIST_MAX);
     for (size_t i = 0; status == STATUS_OK && i < json_element_count(node); i++)
-        status = json_as_string(json_element(node, i), &list[(*count)++], diag);
+        status = json_as_string(json_element_at(node, i), &list[(*count)++], diag);
     return status;
 }
 
@@ -59,7 +59,7 @@ static enum status read_number(struct json_node node, const char *key, double *o
                                struct diag *diag)
 {
     *out = NAN;
-    if (json_find(node, key).value == NULL)
+    if (json_find_member(node, key).value == NULL)
         return STATUS_OK;
     return json_get_double(node, key, -DBL_MAX, DBL_MAX, out, diag);
 }
@@ -67,7 +67,7 @@ static enum status read_number(struct json_node node, const char *key, double *o
 static enum status read_ratio(struct catalogue_claim *claim, struct json_node node,
                               struct diag *diag)
 {
-    struct json_node right = json_find(node, "right");
+    struct json_node right = json_find_member(node, "right");
     enum status status = STATUS_OK;
     claim->kind = CLAIM_RATIO;
     claim->is_right_side_number = json_is_number(right);
@@ -99,10 +99,10 @@ static enum status read_best(struct catalogue_claim *claim, struct json_node nod
         status = catalogue_read_flag(node, "lowest_is_best", &claim->lowest_is_best, diag);
     if (status == STATUS_OK)
         status = catalogue_read_texts(node, "is", claim->expected_best_series_names,
-                                      &claim->expected_count, diag);
+                                      &claim->expected_best_series_count, diag);
     if (status != STATUS_OK)
         return status;
-    if (claim->expected_count > 0 && strcmp(moves, "is") == 0)
+    if (claim->expected_best_series_count > 0 && strcmp(moves, "is") == 0)
         claim->direction = CLAIM_IS;
     else if (strcmp(moves, "rises") == 0 || strcmp(moves, "falls") == 0)
         claim->direction = strcmp(moves, "rises") == 0 ? CLAIM_RISES : CLAIM_FALLS;
@@ -122,7 +122,7 @@ static enum status read_trend(struct catalogue_claim *claim, struct json_node no
     if (status != STATUS_OK)
         return status;
     claim->direction = strcmp(moves, "rises") == 0 ? CLAIM_RISES : CLAIM_FALLS;
-    return read_selector(&claim->right, json_find(node, "right"), diag);
+    return read_selector(&claim->right, json_find_member(node, "right"), diag);
 }
 
 enum status catalogue_read_claim(struct catalogue *catalogue, struct catalogue_claim *claim,
@@ -136,21 +136,21 @@ enum status catalogue_read_claim(struct catalogue *catalogue, struct catalogue_c
     if (status == STATUS_OK)
         status = json_get_string(node, "says", &claim->statement, diag);
     if (status == STATUS_OK)
-        status = read_selector(&claim->left, json_find(node, "left"), diag);
+        status = read_selector(&claim->left, json_find_member(node, "left"), diag);
     if (status == STATUS_OK)
         status = catalogue_read_text(node, "from", &claim->crossover_from, diag);
     if (status == STATUS_OK)
         status = catalogue_read_text(node, "to", &claim->crossover_to, diag);
     if (status != STATUS_OK)
         return status;
-    if (json_find(node, "best").value != NULL)
+    if (json_find_member(node, "best").value != NULL)
         return read_best(claim, node, diag);
-    if (json_find(node, "ratio").value != NULL)
+    if (json_find_member(node, "ratio").value != NULL)
         return read_trend(claim, node, diag);
     if (claim->crossover_from == NULL)
         return read_ratio(claim, node, diag);
     claim->kind = CLAIM_CROSSOVER;
     if (claim->crossover_to == NULL)
         claim->crossover_to = claim->crossover_from;
-    return read_selector(&claim->right, json_find(node, "right"), diag);
+    return read_selector(&claim->right, json_find_member(node, "right"), diag);
 }

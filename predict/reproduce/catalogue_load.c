@@ -21,8 +21,8 @@ void catalogue_release(struct catalogue *c)
     *c = (struct catalogue){0};
 }
 
-static enum status read_placement(struct placement_pattern *at, struct json_node node,
-                                  struct diag *diag)
+static enum status read_pattern_of_place_in_figure(struct pattern_of_place_in_figure *at,
+                                                   struct json_node node, struct diag *diag)
 {
     enum status status = catalogue_read_text(node, "panel", &at->panel, diag);
     if (status == STATUS_OK)
@@ -32,8 +32,8 @@ static enum status read_placement(struct placement_pattern *at, struct json_node
     return status;
 }
 
-static enum status read_rows(struct catalogue *c, struct catalogue_rows *rows,
-                             struct json_node node, struct diag *diag)
+static enum status read_row_selector(struct catalogue *c, struct catalogue_row_selector *rows,
+                                     struct json_node node, struct diag *diag)
 {
     static const char *const known[] = {"source", "table",  "metric", "system",
                                         "panel",  "series", "x"};
@@ -47,17 +47,18 @@ static enum status read_rows(struct catalogue *c, struct catalogue_rows *rows,
         status = catalogue_read_text(node, "system", &rows->framework, diag);
     if (status == STATUS_OK)
         status = catalogue_read_texts(node, "metric", rows->metric, &rows->metric_count, diag);
-    return status == STATUS_OK ? read_placement(&rows->placement, node, diag) : status;
+    return status == STATUS_OK ? read_pattern_of_place_in_figure(&rows->placement, node, diag)
+                               : status;
 }
 
 /* Reads the axes of a grid: "vary": {"seq": "128K,256K"}. */
 static enum status read_axes(struct catalogue_grid *grid, struct json_node node, struct diag *diag)
 {
-    struct json_node vary = json_find(node, "vary");
+    struct json_node vary = json_find_member(node, "vary");
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < json_member_count(vary); i++) {
         const char *key, *values;
-        struct json_node member = json_member(vary, i, &key);
+        struct json_node member = json_member_at(vary, i, &key);
         status = json_as_string(member, &values, diag);
         if (status == STATUS_OK)
             status = grid_axes_add_option(&grid->axes, key, values, AXIS_TEXTS, diag);
@@ -67,11 +68,11 @@ static enum status read_axes(struct catalogue_grid *grid, struct json_node node,
 
 static enum status read_cases(struct catalogue_grid *grid, struct json_node node, struct diag *diag)
 {
-    struct json_node cases = json_find(node, "cases");
+    struct json_node cases = json_find_member(node, "cases");
     if (json_member_count(cases) > CATALOGUE_LIST_MAX)
         return json_error(cases, diag, "has more than %d cases", CATALOGUE_LIST_MAX);
     for (size_t i = 0; i < json_member_count(cases); i++) {
-        struct json_node member = json_member(cases, i, &grid->name[i]);
+        struct json_node member = json_member_at(cases, i, &grid->name[i]);
         enum status status = json_as_string(member, &grid->name_args[i], diag);
         if (status != STATUS_OK)
             return status;
@@ -88,8 +89,8 @@ static enum status read_measure(struct catalogue_grid *grid, struct json_node no
     enum status status = json_get_string(node, "measure", &name, diag);
     if (status == STATUS_OK && !measure_find(name, &grid->measure)) {
         measure_put_names(&names);
-        status = json_error(json_find(node, "measure"), diag, "'%s' is no measure; there are %s",
-                            name, names.data);
+        status = json_error(json_find_member(node, "measure"), diag,
+                            "'%s' is no measure; there are %s", name, names.data);
     }
     text_release(&names);
     return status;
@@ -99,7 +100,7 @@ static enum status read_measure(struct catalogue_grid *grid, struct json_node no
 static enum status read_published(struct catalogue *c, struct catalogue_grid *grid,
                                   struct json_node node, struct diag *diag)
 {
-    struct json_node list = json_find(node, "published");
+    struct json_node list = json_find_member(node, "published");
     size_t points = (grid->case_count > 0 ? grid->case_count : 1) * grid_point_count(&grid->axes);
     enum status status = STATUS_OK;
     if (json_element_count(list) == 0)
@@ -110,16 +111,16 @@ static enum status read_published(struct catalogue *c, struct catalogue_grid *gr
     grid->published_value_of_each_point =
         arena_array(&c->arena, points, sizeof *grid->published_value_of_each_point);
     for (size_t i = 0; status == STATUS_OK && i < points; i++)
-        status = json_as_double(json_element(list, i), 0, DBL_MAX,
+        status = json_as_double(json_element_at(list, i), 0, DBL_MAX,
                                 &grid->published_value_of_each_point[i], diag);
     return status;
 }
 
 /* Reads "together", the name of the combined series, and "shares", the share of the tokens that each case has. */
-static enum status read_shares(struct catalogue *c, struct catalogue_grid *grid,
-                               struct json_node node, struct diag *diag)
+static enum status read_combined_series_shares(struct catalogue *c, struct catalogue_grid *grid,
+                                               struct json_node node, struct diag *diag)
 {
-    struct json_node list = json_find(node, "shares");
+    struct json_node list = json_find_member(node, "shares");
     double sum = 0;
     enum status status = catalogue_read_text(node, "together", &grid->combined_series, diag);
     if (status != STATUS_OK || (grid->combined_series == NULL && json_element_count(list) == 0))
@@ -131,7 +132,7 @@ static enum status read_shares(struct catalogue *c, struct catalogue_grid *grid,
                           "case, and with the measure tokens_per_s_gpu");
     grid->token_share = arena_array(&c->arena, grid->case_count, sizeof *grid->token_share);
     for (size_t i = 0; status == STATUS_OK && i < grid->case_count; i++) {
-        status = json_as_double(json_element(list, i), 0, 1, &grid->token_share[i], diag);
+        status = json_as_double(json_element_at(list, i), 0, 1, &grid->token_share[i], diag);
         sum += grid->token_share[i];
     }
     if (status == STATUS_OK && fabs(sum - 1) > 1e-9)
@@ -159,8 +160,9 @@ static enum status read_grid(struct catalogue *c, struct catalogue_grid *grid,
     if (status == STATUS_OK)
         status = read_published(c, grid, node, diag);
     if (status == STATUS_OK)
-        status = read_shares(c, grid, node, diag);
-    return status == STATUS_OK ? read_placement(&grid->placement, node, diag) : status;
+        status = read_combined_series_shares(c, grid, node, diag);
+    return status == STATUS_OK ? read_pattern_of_place_in_figure(&grid->placement, node, diag)
+                               : status;
 }
 
 static enum status read_timeline(struct catalogue *c, struct catalogue_timeline *timeline,
@@ -174,7 +176,7 @@ static enum status read_timeline(struct catalogue *c, struct catalogue_timeline 
     if (status == STATUS_OK)
         status = json_get_string(node, "args", &timeline->args, diag);
     if (status == STATUS_OK)
-        status = catalogue_read_text(node, "window", &timeline->op_window, diag);
+        status = catalogue_read_text(node, "window", &timeline->op_window_text, diag);
     return status == STATUS_OK ? catalogue_read_flag(node, "memory", &timeline->shows_memory, diag)
                                : status;
 }
@@ -185,12 +187,12 @@ static enum status read_timeline(struct catalogue *c, struct catalogue_timeline 
  * the entry's `number` to how many there are. */
 #define READ_ARRAY(c, entry, node, key, member, number, read, status, diag)                        \
     do {                                                                                           \
-        struct json_node all_ = json_find(node, key);                                              \
+        struct json_node all_ = json_find_member(node, key);                                       \
         (entry)->member =                                                                          \
             arena_array(&(c)->arena, json_element_count(all_) + 1, sizeof *(entry)->member);       \
         for (size_t i_ = 0; (status) == STATUS_OK && i_ < json_element_count(all_); i_++) {        \
             (entry)->number = i_ + 1;                                                              \
-            status = read(c, &(entry)->member[i_], json_element(all_, i_), diag);                  \
+            status = read(c, &(entry)->member[i_], json_element_at(all_, i_), diag);               \
         }                                                                                          \
     } while (0)
 
@@ -206,7 +208,7 @@ static enum status read_kind(struct catalogue_entry *entry, struct json_node nod
             entry->kind = (enum entry_kind)i;
             return STATUS_OK;
         }
-    return json_error(json_find(node, "kind"), diag,
+    return json_error(json_find_member(node, "kind"), diag,
                       "'%s' is none of points, chart, drawing and nothing", kind);
 }
 
@@ -229,7 +231,7 @@ static enum status read_texts(struct catalogue_entry *entry, struct json_node no
     for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(texts); i++)
         status = catalogue_read_text(node, texts[i].key, texts[i].text, diag);
     entry->y_scale = 1;
-    if (status == STATUS_OK && json_is_number(json_find(node, "y_scale")))
+    if (status == STATUS_OK && json_is_number(json_find_member(node, "y_scale")))
         status = json_get_double(node, "y_scale", 0, DBL_MAX, &entry->y_scale, diag);
     return status == STATUS_OK ? catalogue_read_flag(node, "y_log", &entry->is_y_log, diag)
                                : status;
@@ -244,7 +246,7 @@ static enum status read_entry(struct catalogue *c, struct catalogue_entry *entry
     enum status status = json_reject_unknown_keys(node, known, ARRAY_LEN(known), diag);
     if (status == STATUS_OK)
         status = read_texts(entry, node, diag);
-    READ_ARRAY(c, entry, node, "rows", rows, row_selection_count, read_rows, status, diag);
+    READ_ARRAY(c, entry, node, "rows", rows, row_selection_count, read_row_selector, status, diag);
     READ_ARRAY(c, entry, node, "grids", grid, grid_count, read_grid, status, diag);
     READ_ARRAY(c, entry, node, "claims", claim, claim_count, catalogue_read_claim, status, diag);
     READ_ARRAY(c, entry, node, "timelines", timeline, timeline_count, read_timeline, status, diag);
@@ -263,7 +265,7 @@ enum status catalogue_load(struct catalogue *c, const char *path, struct diag *d
         path = status == STATUS_OK ? arena_text(&c->arena, found.data, found.size) : NULL;
     }
     if (status == STATUS_OK)
-        status = text_read_within(&c->text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
+        status = text_read_with_byte_limit(&c->text, path, TEXT_CONFIGURATION_BYTES_MAX, diag);
     if (status == STATUS_OK)
         status = json_parse(&c->json, path, c->text.data, c->text.size, diag);
     if (status == STATUS_OK)
@@ -271,7 +273,7 @@ enum status catalogue_load(struct catalogue *c, const char *path, struct diag *d
     c->entry = arena_array(&c->arena, json_element_count(all) + 1, sizeof *c->entry);
     for (size_t i = 0; status == STATUS_OK && i < json_element_count(all); i++) {
         c->entry_count++;
-        status = read_entry(c, &c->entry[i], json_element(all, i), diag);
+        status = read_entry(c, &c->entry[i], json_element_at(all, i), diag);
     }
     text_release(&found);
     return status;

@@ -65,8 +65,8 @@ void cell_set_error(struct cell_answer *answer, const struct diag *diag)
 
 /* ---- measures ---- */
 
-static void put_memory_measures(struct cell_answer *answer, const struct verdict *verdict,
-                                uint64_t tensors_bytes)
+static void store_memory_measures(struct cell_answer *answer, const struct verdict *verdict,
+                                  uint64_t tensors_bytes)
 {
     struct text lacks = {0};
     answer->fits = verdict->fits;
@@ -82,7 +82,7 @@ static void put_memory_measures(struct cell_answer *answer, const struct verdict
     text_release(&lacks);
 }
 
-static void put_block_measures(struct cell_answer *answer, const struct ir *ir)
+static void store_block_measures(struct cell_answer *answer, const struct ir *ir)
 {
     struct block_tensors forward, backward;
     block_tensors_find(&forward, &backward, ir);
@@ -97,14 +97,15 @@ static void put_block_measures(struct cell_answer *answer, const struct ir *ir)
     answer->value[MEASURE_FFN_BACKWARD] = backward.ffn;
 }
 
-static void put_step_measures(struct cell_answer *answer, const struct prediction *p)
+static void store_step_measures(struct cell_answer *answer, const struct prediction *p)
 {
-    static const enum cause bubble[] = {CAUSE_PIPELINE_FILL, CAUSE_PIPELINE_DRAIN, CAUSE_PIPELINE};
+    static const enum cause bubble[] = {CAUSE_PIPELINE_FILL, CAUSE_PIPELINE_DRAIN,
+                                        CAUSE_PIPELINE_IMBALANCE};
     static const enum cause exposed[] = {CAUSE_ALL_TO_ALL, CAUSE_RING, CAUSE_WEIGHT_COLLECTIVES,
                                          CAUSE_OTHER_COLLECTIVES};
     struct prediction_result r;
     double bubble_s = 0, exposed_s = 0;
-    prediction_read(&r, p);
+    prediction_fill_result(&r, p);
     for (size_t i = 0; i < ARRAY_LEN(bubble); i++)
         bubble_s += r.cause_s[bubble[i]];
     for (size_t i = 0; i < ARRAY_LEN(exposed); i++)
@@ -122,16 +123,16 @@ static void put_step_measures(struct cell_answer *answer, const struct predictio
     value[MEASURE_EXPOSED_SHARE] = exposed_s / r.step_s;
 }
 
-static void put_part_measures(struct cell_answer *answer, const struct prediction *p)
+static void store_part_measures(struct cell_answer *answer, const struct prediction *p)
 {
     struct operator_times t = operator_times_of(p);
     double *value = answer->value;
     value[MEASURE_ELAPSED_MS] = 1e3 * t.elapsed_s;
-    value[MEASURE_EXCHANGE_MS] = 1e3 * t.exchange_s;
+    value[MEASURE_EXCHANGE_MS] = 1e3 * t.all_to_all_and_its_kernels_s;
     value[MEASURE_COMPUTE_MS] = 1e3 * t.compute_s;
     value[MEASURE_RING_MS] = 1e3 * t.ring_s;
     value[MEASURE_RING_OVER_COMPUTE] = t.ring_s / t.compute_s;
-    value[MEASURE_EXCHANGE_OVER_COMPUTE] = t.exchange_s / t.compute_s;
+    value[MEASURE_EXCHANGE_OVER_COMPUTE] = t.all_to_all_and_its_kernels_s / t.compute_s;
     value[MEASURE_FETCH_PAIR_MS] = 1e3 * t.fetch_keys_and_values_s;
     value[MEASURE_FETCH_SET_MS] = 1e3 * t.fetch_all_inputs_s;
 }
@@ -171,8 +172,8 @@ static double slowest_to_mean_of_4(const double *step_s, size_t count)
 
 /* Replaces the time of the first packed step by the mean over all packed steps and, if whole steps are predicted, its
  * rate by the rate of all of them together. Its other measures stay. Sets MEASURE_SLOWEST_OF_4. */
-static enum status put_batch_measures(struct cell_answer *answer, const struct prediction *p,
-                                      const struct packed_set *packed_set, struct diag *diag)
+static enum status store_batch_measures(struct cell_answer *answer, const struct prediction *p,
+                                        const struct packed_set *packed_set, struct diag *diag)
 {
     struct batch_times times = {0};
     enum status status =
@@ -211,17 +212,17 @@ static enum status answer_step_of_cell(struct cell_answer *answer, const struct 
     if (status == STATUS_OK)
         status = prediction_memory(&p, &question, NULL, diag);
     if (status == STATUS_OK)
-        put_memory_measures(answer, &p.verdict, p.ir.planned_bytes[MEMORY_HBM]);
+        store_memory_measures(answer, &p.verdict, p.ir.planned_bytes[MEMORY_HBM]);
     if (status == STATUS_OK && p.choices.scope == SCOPE_LAYER)
-        put_block_measures(answer, &p.ir);
+        store_block_measures(answer, &p.ir);
     if (status == STATUS_OK && timed && (p.verdict.fits || unfit_too)) {
         status = prediction_time(&p, diag);
         if (status == STATUS_OK && p.choices.scope == SCOPE_STEP)
-            put_step_measures(answer, &p);
+            store_step_measures(answer, &p);
         else if (status == STATUS_OK)
-            put_part_measures(answer, &p);
+            store_part_measures(answer, &p);
         if (status == STATUS_OK && packed_set != NULL)
-            status = put_batch_measures(answer, &p, packed_set, diag);
+            status = store_batch_measures(answer, &p, packed_set, diag);
     }
     prediction_release(&p);
     packed_sets_release(&packed_sets);
@@ -235,12 +236,13 @@ static enum status answer_longest_length_of_cell(struct cell_answer *answer,
                                    .length_count = 1,
                                    .do_lengths_double = true};
     struct longest longest;
-    while (ladder_length(&ladder, ladder.length_count) <= LONGEST_LENGTH_TOKENS)
+    while (ladder_tokens_of_rung(&ladder, ladder.length_count) <= LONGEST_LENGTH_TOKENS)
         ladder.length_count++;
     enum status status = longest_find(&longest, setup, &setup->request, &ladder, 0, NULL, diag);
     if (status != STATUS_OK)
         return status;
-    put_memory_measures(answer, longest.tokens > 0 ? &longest.verdict : &longest.next_verdict, 0);
+    store_memory_measures(
+        answer, longest.tokens > 0 ? &longest.verdict : &longest.verdict_of_shortest_unfit, 0);
     answer->value[MEASURE_TENSORS_GIB] = NAN;
     answer->value[MEASURE_LONGEST] = (double)longest.tokens;
     return STATUS_OK;

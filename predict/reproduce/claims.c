@@ -80,8 +80,9 @@ static bool selects_point(const struct point_selector *of, size_t entry,
 
 /* Returns whether two points of a selection agree in all coordinates that the selection does not fix. With
  * of->compares_each_series_or_x, it fixes neither series nor x. */
-static bool same_group(const struct point_selector *of, const struct reproduction_point *a,
-                       const struct reproduction_point *b)
+static bool are_points_in_same_group(const struct point_selector *of,
+                                     const struct reproduction_point *a,
+                                     const struct reproduction_point *b)
 {
     return (of->panel != NULL || strcmp(a->panel, b->panel) == 0) &&
            ((of->series_count > 0 && !of->compares_each_series_or_x) ||
@@ -89,7 +90,7 @@ static bool same_group(const struct point_selector *of, const struct reproductio
            ((of->x_count > 0 && !of->compares_each_series_or_x) || strcmp(a->x, b->x) == 0);
 }
 
-struct claim_side {
+struct claim_side_values {
     double predicted, published;
     /* the point that has the value; NULL: no point was selected */
     const struct reproduction_point *point;
@@ -102,25 +103,27 @@ static double larger_or_lower_value(double one, double other, bool lowest)
     return lowest ? fmin(one, other) : fmax(one, other);
 }
 
-/* Takes the points of the selection that are in the group of `like` (same_group()). Returns the highest of their
- * predicted values and the highest of their published values; with of->takes_lowest, the lowest ones. */
-static struct claim_side best_value_of_claim_side(const struct reproduction *r, size_t entry,
-                                                  const struct point_selector *of,
-                                                  const struct reproduction_point *like)
+/* Takes the points of the selection that are in the group of `like` (are_points_in_same_group()). Returns the highest
+ * of their predicted values and the highest of their published values; with of->takes_lowest, the lowest ones. */
+static struct claim_side_values best_values_of_claim_side(const struct reproduction *r,
+                                                          size_t entry,
+                                                          const struct point_selector *of,
+                                                          const struct reproduction_point *like)
 {
-    struct claim_side side = {NAN, NAN, NULL};
+    struct claim_side_values best_values = {NAN, NAN, NULL};
     for (size_t i = 0; i < r->point_count; i++) {
         const struct reproduction_point *point = &r->point[i];
-        if (!selects_point(of, entry, point) || !same_group(of, point, like))
+        if (!selects_point(of, entry, point) || !are_points_in_same_group(of, point, like))
             continue;
-        double value = predicted_value(r, point), before = side.predicted;
-        side.predicted = larger_or_lower_value(before, value, of->takes_lowest);
-        side.published =
-            larger_or_lower_value(side.published, published_value(r, point), of->takes_lowest);
-        if (side.point == NULL || (isnan(before) && !isnan(value)) || side.predicted != before)
-            side.point = point;
+        double value = predicted_value(r, point), before = best_values.predicted;
+        best_values.predicted = larger_or_lower_value(before, value, of->takes_lowest);
+        best_values.published = larger_or_lower_value(best_values.published,
+                                                      published_value(r, point), of->takes_lowest);
+        if (best_values.point == NULL || (isnan(before) && !isnan(value)) ||
+            best_values.predicted != before)
+            best_values.point = point;
     }
-    return side;
+    return best_values;
 }
 
 /* Returns whether point i was handled before: an earlier point of the selection is in the same group. */
@@ -128,7 +131,8 @@ static bool was_group_of_point_handled(const struct reproduction *r, size_t entr
                                        const struct point_selector *of, size_t i)
 {
     for (size_t k = 0; k < i; k++)
-        if (selects_point(of, entry, &r->point[k]) && same_group(of, &r->point[k], &r->point[i]))
+        if (selects_point(of, entry, &r->point[k]) &&
+            are_points_in_same_group(of, &r->point[k], &r->point[i]))
             return true;
     return false;
 }
@@ -218,10 +222,12 @@ static enum claim_verdict judge_ratio(struct text *out, const struct reproductio
         if (!selects_point(&claim->left, left_entry, point) ||
             was_group_of_point_handled(r, left_entry, &claim->left, i))
             continue;
-        struct claim_side left = best_value_of_claim_side(r, left_entry, &claim->left, point);
-        struct claim_side right = {claim->right_side_number, claim->right_side_number, point};
+        struct claim_side_values left =
+            best_values_of_claim_side(r, left_entry, &claim->left, point);
+        struct claim_side_values right = {claim->right_side_number, claim->right_side_number,
+                                          point};
         if (!claim->is_right_side_number)
-            right = best_value_of_claim_side(r, right_entry, &claim->right, point);
+            right = best_values_of_claim_side(r, right_entry, &claim->right, point);
         double ratio = left.predicted / right.predicted, paper = left.published / right.published;
         if (!isnan(paper) && isfinite(paper) && paper > 0) {
             paper_low = fmin(paper_low, paper);
@@ -257,31 +263,34 @@ static enum claim_verdict judge_ratio(struct text *out, const struct reproductio
 /* ---- coordinates in order ---- */
 
 /* The distinct texts of one coordinate among the points of an entry, in order of appearance. */
-struct distinct_texts {
+struct distinct_coordinate_texts {
     const char **text;
     size_t distinct_count;
 };
 
 enum point_coordinate { OF_PANEL, OF_SERIES, OF_X };
 
-static const char *coordinate_of(const struct reproduction_point *point, enum point_coordinate of)
+static const char *coordinate_of_point(const struct reproduction_point *point,
+                                       enum point_coordinate of)
 {
     return of == OF_PANEL ? point->panel : of == OF_SERIES ? point->series : point->x;
 }
 
-static void distinct_texts_of(struct distinct_texts *d, const struct reproduction *r, size_t entry,
-                              const struct point_selector *of, enum point_coordinate coordinate)
+static void distinct_coordinate_texts_of(struct distinct_coordinate_texts *d,
+                                         const struct reproduction *r, size_t entry,
+                                         const struct point_selector *of,
+                                         enum point_coordinate coordinate)
 {
     d->text = heap_alloc(r->point_count + 1, sizeof *d->text);
     d->distinct_count = 0;
     for (size_t i = 0; i < r->point_count; i++)
         if (selects_point(of, entry, &r->point[i]) &&
-            (d->distinct_count == 0 ||
-             !is_in_list(d->text, d->distinct_count, coordinate_of(&r->point[i], coordinate))))
-            d->text[d->distinct_count++] = coordinate_of(&r->point[i], coordinate);
+            (d->distinct_count == 0 || !is_in_list(d->text, d->distinct_count,
+                                                   coordinate_of_point(&r->point[i], coordinate))))
+            d->text[d->distinct_count++] = coordinate_of_point(&r->point[i], coordinate);
 }
 
-static size_t index_of_text(const struct distinct_texts *d, const char *text)
+static size_t index_of_text(const struct distinct_coordinate_texts *d, const char *text)
 {
     size_t i = 0;
     while (i < d->distinct_count && strcmp(d->text[i], text) != 0)
@@ -315,10 +324,10 @@ static enum claim_verdict judge_crossover(struct text *out, const struct reprodu
                                           size_t entry, const struct catalogue_claim *claim)
 {
     size_t e = entry_of_selector(r, entry, &claim->left);
-    struct distinct_texts panels, xs;
+    struct distinct_coordinate_texts panels, xs;
     enum claim_verdict worst = CLAIM_NOT_KNOWN;
-    distinct_texts_of(&panels, r, e, &claim->left, OF_PANEL);
-    distinct_texts_of(&xs, r, e, &claim->left, OF_X);
+    distinct_coordinate_texts_of(&panels, r, e, &claim->left, OF_PANEL);
+    distinct_coordinate_texts_of(&xs, r, e, &claim->left, OF_X);
     for (size_t p = 0; p < panels.distinct_count; p++) {
         size_t at = 0, known = 0;
         for (; at < xs.distinct_count; at++) {
@@ -353,18 +362,17 @@ static enum claim_verdict judge_crossover(struct text *out, const struct reprodu
 
 /* ---- the best series ---- */
 
-struct best_series {
+struct predicted_and_published_best_series {
     /* indices, into the distinct series, of the best predicted one and the best published one; SIZE_MAX: not known */
     size_t predicted_series, published;
     double value;
 };
 
-static struct best_series best_series_at(const struct reproduction *r, size_t e,
-                                         const struct catalogue_claim *claim,
-                                         const struct distinct_texts *series, const char *panel,
-                                         const char *x)
+static struct predicted_and_published_best_series
+best_series_at(const struct reproduction *r, size_t e, const struct catalogue_claim *claim,
+               const struct distinct_coordinate_texts *series, const char *panel, const char *x)
 {
-    struct best_series best = {SIZE_MAX, SIZE_MAX, NAN};
+    struct predicted_and_published_best_series best = {SIZE_MAX, SIZE_MAX, NAN};
     double published = NAN;
     for (size_t s = 0; s < series->distinct_count; s++) {
         const struct reproduction_point *point =
@@ -393,7 +401,7 @@ static double shortfall_of_named_series(const struct reproduction *r, size_t e,
                                         const char *x, double best)
 {
     double nearest = INFINITY;
-    for (size_t i = 0; i < claim->expected_count; i++) {
+    for (size_t i = 0; i < claim->expected_best_series_count; i++) {
         const struct reproduction_point *point =
             find_selected_point(r, e, &claim->left, panel, claim->expected_best_series_names[i], x);
         double value = point == NULL ? (double)NAN : predicted_value(r, point);
@@ -407,18 +415,18 @@ static enum claim_verdict judge_best(struct text *out, const struct reproduction
                                      const struct catalogue_claim *claim)
 {
     size_t e = entry_of_selector(r, entry, &claim->left);
-    struct distinct_texts panels, series, xs;
+    struct distinct_coordinate_texts panels, series, xs;
     enum claim_verdict worst = CLAIM_NOT_KNOWN;
-    distinct_texts_of(&panels, r, e, &claim->left, OF_PANEL);
-    distinct_texts_of(&series, r, e, &claim->left, OF_SERIES);
-    distinct_texts_of(&xs, r, e, &claim->left, OF_X);
+    distinct_coordinate_texts_of(&panels, r, e, &claim->left, OF_PANEL);
+    distinct_coordinate_texts_of(&series, r, e, &claim->left, OF_SERIES);
+    distinct_coordinate_texts_of(&xs, r, e, &claim->left, OF_X);
     for (size_t p = 0; p < panels.distinct_count; p++) {
         size_t first = SIZE_MAX, last = SIZE_MAX;
         enum claim_verdict verdict = CLAIM_NOT_KNOWN;
         text_printf(out, "%s%s%s", out->size > 0 ? "; " : "", panels.text[p],
                     panels.text[p][0] != '\0' ? ": " : "");
         for (size_t i = 0; i < xs.distinct_count; i++) {
-            struct best_series best =
+            struct predicted_and_published_best_series best =
                 best_series_at(r, e, claim, &series, panels.text[p], xs.text[i]);
             if (best.predicted_series == SIZE_MAX)
                 continue;
@@ -467,7 +475,7 @@ static enum claim_verdict trend_verdict(double first, double last, bool is_monot
 
 static enum claim_verdict judge_trend_of(struct text *out, const struct reproduction *r, size_t e,
                                          const struct catalogue_claim *claim, const char *panel,
-                                         const struct distinct_texts *xs)
+                                         const struct distinct_coordinate_texts *xs)
 {
     double first = NAN, last = NAN;
     bool is_monotone = true, rises = claim->direction == CLAIM_RISES;
@@ -496,10 +504,10 @@ static enum claim_verdict judge_trend(struct text *out, const struct reproductio
                                       const struct catalogue_claim *claim)
 {
     size_t e = entry_of_selector(r, entry, &claim->left);
-    struct distinct_texts panels, xs;
+    struct distinct_coordinate_texts panels, xs;
     enum claim_verdict worst = CLAIM_NOT_KNOWN;
-    distinct_texts_of(&panels, r, e, &claim->left, OF_PANEL);
-    distinct_texts_of(&xs, r, e, &claim->left, OF_X);
+    distinct_coordinate_texts_of(&panels, r, e, &claim->left, OF_PANEL);
+    distinct_coordinate_texts_of(&xs, r, e, &claim->left, OF_X);
     for (size_t p = 0; p < panels.distinct_count; p++) {
         enum claim_verdict verdict = judge_trend_of(out, r, e, claim, panels.text[p], &xs);
         if (verdict != CLAIM_NOT_KNOWN)

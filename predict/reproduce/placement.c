@@ -93,24 +93,26 @@ static const char *expand_pattern(const char *pattern, lookup_fn *look, const vo
     return kept;
 }
 
-static void set_point_place(struct point_place *at, const struct placement_pattern *pattern,
-                            lookup_fn *look, const void *context, struct arena *arena)
+static void set_place_in_figure(struct place_in_figure *at,
+                                const struct pattern_of_place_in_figure *pattern, lookup_fn *look,
+                                const void *context, struct arena *arena)
 {
     at->panel = expand_pattern(pattern->panel, look, context, arena);
     at->series = expand_pattern(pattern->series, look, context, arena);
     at->x = expand_pattern(pattern->x, look, context, arena);
 }
 
-void placement_of_row(struct point_place *at, const struct placement_pattern *pattern,
-                      const struct external_run *row, struct arena *arena)
+void placement_in_figure_of_row(struct place_in_figure *at,
+                                const struct pattern_of_place_in_figure *pattern,
+                                const struct external_run *row, struct arena *arena)
 {
     const struct row_context context = {row, arena};
-    set_point_place(at, pattern, value_of_key_for_row, &context, arena);
+    set_place_in_figure(at, pattern, value_of_key_for_row, &context, arena);
 }
 
-void placement_of_cell(struct point_place *at, const struct catalogue_grid *grid, size_t which,
-                       size_t cell, struct arena *arena)
+void placement_in_figure_of_cell(struct place_in_figure *at, const struct catalogue_grid *grid,
+                                 size_t which, size_t cell, struct arena *arena)
 {
     const struct cell_context context = {grid, which, cell};
-    set_point_place(at, &grid->placement, value_of_key_for_cell, &context, arena);
+    set_place_in_figure(at, &grid->placement, value_of_key_for_cell, &context, arena);
 }

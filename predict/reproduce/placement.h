@@ -12,15 +12,16 @@
 #include "predict/reproduce/catalogue.h"
 #include "traces/external.h"
 
-struct point_place {
+struct place_in_figure {
     const char *panel, *series, *x; /* never NULL */
 };
 
-/* placement_of_row() fills *at for a row of measurements, placement_of_cell() for a cell of case number `which` of a
- * grid. The texts are in *arena. */
-void placement_of_row(struct point_place *at, const struct placement_pattern *pattern,
-                      const struct external_run *row, struct arena *arena);
-void placement_of_cell(struct point_place *at, const struct catalogue_grid *grid, size_t which,
-                       size_t cell, struct arena *arena);
+/* placement_in_figure_of_row() fills *at for a row of measurements, placement_in_figure_of_cell() for a cell of case
+ * number `which` of a grid. The texts are in *arena. */
+void placement_in_figure_of_row(struct place_in_figure *at,
+                                const struct pattern_of_place_in_figure *pattern,
+                                const struct external_run *row, struct arena *arena);
+void placement_in_figure_of_cell(struct place_in_figure *at, const struct catalogue_grid *grid,
+                                 size_t which, size_t cell, struct arena *arena);
 
 #endif

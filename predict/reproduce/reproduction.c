@@ -40,7 +40,7 @@ static size_t add_job(struct reproduction *r, const struct reproduction_job *job
 }
 
 static struct reproduction_point *add_point(struct reproduction *r, size_t entry,
-                                            const struct point_place *at)
+                                            const struct place_in_figure *at)
 {
     int64_t tokens;
     r->point = heap_grow(r->point, &r->point_capacity, r->point_count + 1, sizeof *r->point);
@@ -61,7 +61,7 @@ static struct reproduction_point *add_point(struct reproduction *r, size_t entry
     return point;
 }
 
-static bool selects_row(const struct catalogue_rows *rows, const struct external_run *row)
+static bool selects_row(const struct catalogue_row_selector *rows, const struct external_run *row)
 {
     if (strcmp(row->cells[EXTERNAL_SOURCE], rows->source) != 0 ||
         strcmp(row->cells[EXTERNAL_PLACE], rows->paper_table) != 0 ||
@@ -89,14 +89,15 @@ static const char *job_key_of_run(struct reproduction *r, size_t run)
     return kept;
 }
 
-static void add_rows_jobs(struct reproduction *r, size_t entry, const struct catalogue_rows *rows)
+static void add_rows_jobs(struct reproduction *r, size_t entry,
+                          const struct catalogue_row_selector *rows)
 {
     for (size_t i = 0; i < r->rows.row_count; i++) {
         const struct external_run *row = &r->rows.rows[i];
         if (!selects_row(rows, row))
             continue;
-        struct point_place at;
-        placement_of_row(&at, &rows->placement, row, &r->arena);
+        struct place_in_figure at;
+        placement_in_figure_of_row(&at, &rows->placement, row, &r->arena);
         struct reproduction_point *point = add_point(r, entry, &at);
         point->row = i;
         point->job = SIZE_MAX;
@@ -120,7 +121,7 @@ static void add_cell_jobs(struct reproduction *r, size_t entry, const struct cat
                           size_t which, size_t cell)
 {
     struct text args = {0};
-    struct point_place at;
+    struct place_in_figure at;
     enum cell_question question = measure_question_that_gives_it(grid->measure);
     text_puts(&args, grid->args);
     if (grid->case_count > 0)
@@ -128,7 +129,7 @@ static void add_cell_jobs(struct reproduction *r, size_t entry, const struct cat
     for (size_t a = 0; a < grid->axes.axis_count; a++)
         text_printf(&args, " --%s %s", grid->axes.axis[a].key,
                     grid_value_text(&grid->axes, cell, a));
-    placement_of_cell(&at, grid, which, cell, &r->arena);
+    placement_in_figure_of_cell(&at, grid, which, cell, &r->arena);
     const struct reproduction_job job = {
         .kind = JOB_PREDICT_CELL,
         .key = arena_printf(&r->arena, "%s%s %s", cell_question_names[question],
@@ -154,13 +155,13 @@ static void add_grid_jobs(struct reproduction *r, size_t entry, const struct cat
             add_cell_jobs(r, entry, grid, which, cell);
     for (size_t cell = 0; grid->token_share != NULL && cell < grid_point_count(&grid->axes);
          cell++) {
-        struct point_place at;
-        placement_of_cell(&at, grid, 0, cell, &r->arena);
+        struct place_in_figure at;
+        placement_in_figure_of_cell(&at, grid, 0, cell, &r->arena);
         at.series = grid->combined_series;
         struct reproduction_point *point = add_point(r, entry, &at);
         point->job = SIZE_MAX;
         point->measure = grid->measure;
-        point->combined_grid = grid;
+        point->grid_of_combined_series = grid;
         point->point_of_first_case = first + cell;
     }
 }
@@ -218,7 +219,7 @@ static void mark_jobs_of_points(struct reproduction *r, size_t entry)
             r->job[r->point[i].job].is_wanted = true;
 }
 
-enum status reproduction_mark_wanted(struct reproduction *r, size_t e, struct diag *diag)
+enum status reproduction_mark_entry_jobs_wanted(struct reproduction *r, size_t e, struct diag *diag)
 {
     const struct catalogue_entry *entry = &r->catalogue.entry[e];
     mark_jobs_of_points(r, e);
@@ -289,8 +290,9 @@ static void judge_row(struct reproduction *r, struct reproduction_point *point)
     point->predicted_text = judged->result.predicted_text;
     point->error = judged->result.relative_error;
     point->counts_in_means = judged->counts_in_means;
-    point->reason =
-        judged->result.prediction_error != NULL ? judged->result.prediction_error : judged->remark;
+    point->reason = judged->result.prediction_failure_text != NULL
+                        ? judged->result.prediction_failure_text
+                        : judged->remark;
     if (row->metric == METRIC_PEAK_HBM && !external_is_run_as_described(row)) {
         point->counts_in_means = false;
         point->reason = row->cells[EXTERNAL_AS_RUN];
@@ -335,7 +337,7 @@ static void judge_cell(struct reproduction *r, struct reproduction_point *point)
  * does not fit or failed, the point gets the outcome of the first such case. */
 static void judge_combined_series(const struct reproduction *r, struct reproduction_point *point)
 {
-    const struct catalogue_grid *grid = point->combined_grid;
+    const struct catalogue_grid *grid = point->grid_of_combined_series;
     double per_token = 0;
     point->is_done = true;
     for (size_t i = 0; i < grid->case_count; i++)
@@ -357,7 +359,7 @@ static void judge_combined_series(const struct reproduction *r, struct reproduct
         point->predicted = 1 / per_token;
 }
 
-void reproduction_judge(struct reproduction *r)
+void reproduction_judge_points(struct reproduction *r)
 {
     for (size_t run = 0; run < r->validation.run_count; run++)
         if (!r->validation.answer[run].has_succeeded && r->validation.answer[run].error[0] == '\0')
@@ -365,7 +367,7 @@ void reproduction_judge(struct reproduction *r)
     validation_judge(&r->validation);
     for (size_t i = 0; i < r->point_count; i++) {
         struct reproduction_point *point = &r->point[i];
-        if (point->combined_grid != NULL) { /* its cases come before it */
+        if (point->grid_of_combined_series != NULL) { /* its cases come before it */
             judge_combined_series(r, point);
             continue;
         }

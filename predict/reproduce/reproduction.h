@@ -2,8 +2,8 @@
  * results.
  *
  * Each prediction is a job. Figures that show the same configuration share its job, so a job is done once. The caller
- * does the jobs that reproduction_mark_wanted() has marked, in child processes (reproduction_do_job()), passes their
- * answers to reproduction_store_answer(), and then has the points judged. Answers are plain bytes. */
+ * does the jobs that reproduction_mark_entry_jobs_wanted() has marked, in child processes (reproduction_do_job()),
+ * passes their answers to reproduction_store_answer(), and then has the points judged. Answers are plain bytes. */
 #ifndef PREDICT_REPRODUCE_REPRODUCTION_H
 #define PREDICT_REPRODUCE_REPRODUCTION_H
 
@@ -50,7 +50,7 @@ struct reproduction_point {
     enum measure measure; /* the measure, if the point is of a grid */
     bool is_done;         /* its job, or those of its cases, have ended */
     /* for a point of a combined series: its grid, and the point of its first case; for other points NULL and 0 */
-    const struct catalogue_grid *combined_grid;
+    const struct catalogue_grid *grid_of_combined_series;
     size_t point_of_first_case;
 };
 
@@ -76,7 +76,8 @@ void reproduction_release(struct reproduction *r);
 
 /* Marks as wanted the jobs that an entry needs: for its points, for points that its claims refer to, and for its
  * timelines. */
-enum status reproduction_mark_wanted(struct reproduction *r, size_t entry, struct diag *diag);
+enum status reproduction_mark_entry_jobs_wanted(struct reproduction *r, size_t entry,
+                                                struct diag *diag);
 
 /* Returns the size of the answer to a job, at most REPRODUCTION_ANSWER_MAX bytes; 0 for a TRACE. */
 size_t reproduction_answer_size(const struct reproduction *r, size_t job);
@@ -87,6 +88,6 @@ void reproduction_do_job(const struct reproduction *r, size_t job, void *answer)
 void reproduction_store_answer(struct reproduction *r, size_t job, const void *answer);
 
 /* Fills in the values and outcomes of all points whose jobs are done. */
-void reproduction_judge(struct reproduction *r);
+void reproduction_judge_points(struct reproduction *r);
 
 #endif

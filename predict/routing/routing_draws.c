@@ -58,14 +58,14 @@ static void find_fullest_rank(struct routing_draws *draws, const struct choices 
     struct routing drawn = *c->routing;
     const struct routing *r = &drawn;
     drawn.capacity = c->expert_capacity;
-    const int64_t rows = c->seq / c->cp / c->hp / c->row_ranks * c->micro_batch;
+    const int64_t rows = c->seq / c->cp / c->hp / c->sequence_parallel_ranks * c->micro_batch;
     uint32_t *times = heap_zalloc(c->ep, sizeof *times);
-    struct routing_fullest_expert *of = heap_zalloc(r->list_count, sizeof *of);
+    struct routing_fullest_rank *of = heap_zalloc(r->list_count, sizeof *of);
     for (uint32_t l = 0; l < r->list_count; l++)
-        of[l] = routing_find_fullest_expert(r, l, rows, c->ep);
+        of[l] = routing_find_fullest_rank(r, l, rows, c->ep);
     for (int64_t l = 0; l < c->model->layers; l++)
         if (transformer_layer_has_experts(c->model, l)) {
-            const struct routing_fullest_expert *fullest = &of[r->share_list_by_layer[l]];
+            const struct routing_fullest_rank *fullest = &of[r->share_list_by_layer[l]];
             times[fullest->rank]++;
             draws->fullest_over_mean +=
                 (double)fullest->copies * c->ep /

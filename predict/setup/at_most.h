@@ -8,21 +8,21 @@
 
 #include <stdint.h>
 
-enum at_most_reason {
-    AT_MOST_AS_ADAPTER_IS_TRAINED,    /* the run trains an adapter or a part of the weights */
-    AT_MOST_AS_WEIGHTS_HAVE_FEW_BITS, /* its frozen weights have 8 or 4 bits */
-    AT_MOST_AS_SEQUENCES_ARE_SHORTER, /* its sequences are shorter than the longest */
-    AT_MOST_REASONS
+enum reason_run_does_less {
+    RUN_DOES_LESS_AS_ADAPTER_IS_TRAINED, /* the run trains an adapter or a part of the weights */
+    RUN_DOES_LESS_AS_WEIGHTS_QUANTISED,  /* its frozen weights have 8 or 4 bits */
+    RUN_DOES_LESS_AS_SEQUENCES_SHORTER,  /* its sequences are shorter than the longest */
+    RUN_DOES_LESS_REASON_COUNT
 };
 
 /* The words of --at-most, such as "adapter". */
-extern const char *const at_most_words[AT_MOST_REASONS];
+extern const char *const at_most_words[RUN_DOES_LESS_REASON_COUNT];
 
-/* Reads words, with commas between them, into a mask of reasons: bit 1 << enum at_most_reason. */
-enum status at_most_read(uint32_t *reasons, const char *words, struct diag *diag);
+/* Reads words, with commas between them, into a mask of reasons: bit 1 << enum reason_run_does_less. */
+enum status at_most_read_reasons(uint32_t *reasons, const char *words, struct diag *diag);
 
 /* Appends, for each reason, what the prediction contains and the run does not: "all weights are trained here, and the
  * run trains an adapter ...; ..." */
-void at_most_put(struct text *out, uint32_t reasons);
+void at_most_put_reasons(struct text *out, uint32_t reasons);
 
 #endif

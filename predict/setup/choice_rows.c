@@ -159,16 +159,16 @@ static bool wants_shared_units(const struct request *r, const struct choices *c)
     return shares_units(c) || r->pipeline == CHOICE_PIPELINE_MSP;
 }
 
-static bool is_shared_at_most(uint32_t asked, uint32_t shared)
+static bool is_asked_count_at_most_shared(uint32_t asked, uint32_t shared)
 {
-    return asked == SHARED_UNITS_ALL || asked <= shared;
+    return asked == SHARED_UNITS_UP_TO_IDLE_STAGES || asked <= shared;
 }
 
 static bool shares_as_asked(const struct request *r, const struct choices *c)
 {
     return !shares_units(c) || r->shared_units == NULL ||
-           (is_shared_at_most(r->shared_units->first, c->shared_units.first) &&
-            is_shared_at_most(r->shared_units->last, c->shared_units.last));
+           (is_asked_count_at_most_shared(r->shared_units->first, c->shared_units.first) &&
+            is_asked_count_at_most_shared(r->shared_units->last, c->shared_units.last));
 }
 
 /* True if the layout that cuts each document is used, or was not requested. Without a ring another note says why it is
@@ -191,50 +191,56 @@ static bool expert_overlap_has_effect(const struct request *r, const struct choi
            moves_shared;
 }
 
-#define NOTHING "changes nothing: "
-static const char no_tensor_ranks[] = NOTHING "it is about tensor ranks, and tp is 1";
+#define CHANGES_NOTHING_PREFIX "changes nothing: "
+static const char no_tensor_ranks[] =
+    CHANGES_NOTHING_PREFIX "it is about tensor ranks, and tp is 1";
 static const char no_sharded_parameters[] =
-    NOTHING "it is about parameters that ranks share (--zero 3, --weights hsdp)";
-static const char no_modules[] =
-    NOTHING "it is about modules that the model has and that drop something: experts, shared "
-            "experts, latent "
-            "attention, a dense feed-forward part, or norms that are operators of their own (with "
-            "profile megatron-te only those before experts and before latent attention)";
-static const char no_expanded[] =
-    NOTHING "it is about latent attention whose expanded queries, keys and values are kept "
-            "(--activations keep)";
-static const char no_latents_sent[] =
-    NOTHING "it is about latent attention whose heads are divided among ranks (--hp above 1), or "
-            "whose keys and values are on the host (--strategy fpdt)";
-static const char no_experts[] = NOTHING "it is about mixtures of experts";
+    CHANGES_NOTHING_PREFIX "it is about parameters that ranks share (--zero 3, --weights hsdp)";
+static const char no_modules[] = CHANGES_NOTHING_PREFIX
+    "it is about modules that the model has and that drop something: experts, shared "
+    "experts, latent "
+    "attention, a dense feed-forward part, or norms that are operators of their own (with "
+    "profile megatron-te only those before experts and before latent attention)";
+static const char no_expanded[] = CHANGES_NOTHING_PREFIX
+    "it is about latent attention whose expanded queries, keys and values are kept "
+    "(--activations keep)";
+static const char no_latents_sent[] = CHANGES_NOTHING_PREFIX
+    "it is about latent attention whose heads are divided among ranks (--hp above 1), or "
+    "whose keys and values are on the host (--strategy fpdt)";
+static const char no_experts[] = CHANGES_NOTHING_PREFIX "it is about mixtures of experts";
 static const char no_spread_experts[] =
-    NOTHING "it is about experts that are spread over ranks (--ep above 1)";
-static const char no_passes_beside[] =
-    NOTHING "a step has no more micro-batches than pipeline stages, so no forward runs beside a "
-            "backward; a larger --batch or a smaller --micro-batch gives it more";
+    CHANGES_NOTHING_PREFIX "it is about experts that are spread over ranks (--ep above 1)";
+static const char no_passes_beside[] = CHANGES_NOTHING_PREFIX
+    "a step has no more micro-batches than pipeline stages, so no forward runs beside a "
+    "backward; a larger --batch or a smaller --micro-batch gives it more";
 static const char no_shared_experts[] =
-    NOTHING "it is about shared experts beside routed ones, which the model has not";
-static const char no_ring[] = NOTHING "it is about rings, and cp is 1",
-                  not_frozen[] = NOTHING "without --adapter no weights are frozen",
-                  no_chunks[] = NOTHING "it is about chunks of a sequence, and there is one",
-                  no_shared[] = NOTHING "--pipeline msp alone shares subsequences",
-                  no_subsequences[] = NOTHING "there are no --subsequences",
-                  no_windows[] = NOTHING "it is about windows of a ring, and --window is 1",
-                  no_places[] = NOTHING "it is about the ranks of 2d, with cp and hp above 1";
-static const char no_stages[] = NOTHING "it is about stages of a pipeline, and pp is 1";
+    CHANGES_NOTHING_PREFIX "it is about shared experts beside routed ones, which the model has not";
+static const char no_ring[] = CHANGES_NOTHING_PREFIX "it is about rings, and cp is 1",
+                  not_frozen[] = CHANGES_NOTHING_PREFIX "without --adapter no weights are frozen",
+                  no_chunks[] =
+                      CHANGES_NOTHING_PREFIX "it is about chunks of a sequence, and there is one",
+                  no_shared[] = CHANGES_NOTHING_PREFIX "--pipeline msp alone shares subsequences",
+                  no_subsequences[] = CHANGES_NOTHING_PREFIX "there are no --subsequences",
+                  no_windows[] =
+                      CHANGES_NOTHING_PREFIX "it is about windows of a ring, and --window is 1",
+                  no_places[] =
+                      CHANGES_NOTHING_PREFIX "it is about the ranks of 2d, with cp and hp above 1";
+static const char no_stages[] =
+    CHANGES_NOTHING_PREFIX "it is about stages of a pipeline, and pp is 1";
 static const char no_stage_places[] =
-    NOTHING "it is about stages beside other sequences, with pp and dp above 1";
-static const char no_merges[] = NOTHING "cp is 1, and all work of the profile is fused already";
-static const char no_documents[] =
-    NOTHING "each sequence is one document, which zigzag cuts in the same way; --documents packs "
-            "several into a sequence";
+    CHANGES_NOTHING_PREFIX "it is about stages beside other sequences, with pp and dp above 1";
+static const char no_merges[] =
+    CHANGES_NOTHING_PREFIX "cp is 1, and all work of the profile is fused already";
+static const char no_documents[] = CHANGES_NOTHING_PREFIX
+    "each sequence is one document, which zigzag cuts in the same way; --documents packs "
+    "several into a sequence";
 static const char too_many_shared[] =
     "is more than there is to share: while a pipeline fills and while it drains, one less than "
     "its stages";
 
 /* ---- choices that are read, printed or named by functions of their own ---- */
 
-static size_t set_value_to_name(struct choice_value *value, const char *name)
+static size_t fill_one_named_value(struct choice_value *value, const char *name)
 {
     value->form = CHOICE_NAMED;
     value->name = name;
@@ -250,7 +256,8 @@ static bool show_strategy(struct text *out, const struct request *r)
 static size_t strategy_values(struct choice_value *value, const struct choices *c)
 {
     size_t count;
-    return set_value_to_name(value, c == NULL ? NULL : strategies_list(&count)[c->strategy].name);
+    return fill_one_named_value(value,
+                                c == NULL ? NULL : strategies_list(&count)[c->strategy].name);
 }
 
 static bool show_profile(struct text *out, const struct request *r)
@@ -262,7 +269,7 @@ static bool show_profile(struct text *out, const struct request *r)
 
 static size_t profile_values(struct choice_value *value, const struct choices *c)
 {
-    return set_value_to_name(value, c == NULL ? NULL : c->profile->name);
+    return fill_one_named_value(value, c == NULL ? NULL : c->profile->name);
 }
 
 static bool show_core_plan(struct text *out, const struct request *r)
@@ -273,7 +280,7 @@ static bool show_core_plan(struct text *out, const struct request *r)
 
 static size_t core_plan_values(struct choice_value *value, const struct choices *c)
 {
-    return set_value_to_name(value, c == NULL ? NULL : c->core_plan);
+    return fill_one_named_value(value, c == NULL ? NULL : c->core_plan);
 }
 
 static bool show_helpers(struct text *out, const struct request *r)
@@ -288,15 +295,16 @@ static enum status read_shared(struct setup *setup, const char *text, struct dia
     struct shared_units *shared = &setup->shared_units;
     const char *comma = text != NULL ? strchr(text, ',') : NULL;
     uint64_t first = 0, last = 0;
-    r->shared_units_open = text == NULL || strcmp(text, "auto") == 0;
-    if (r->shared_units_open)
+    r->must_compute_shared_units = text == NULL || strcmp(text, "auto") == 0;
+    if (r->must_compute_shared_units)
         return STATUS_OK;
     size_t size = comma != NULL ? (size_t)(comma - text) : strlen(text);
     r->shared_units = shared;
     if (strcmp(text, "both") == 0)
-        *shared = (struct shared_units){SHARED_UNITS_ALL, SHARED_UNITS_ALL};
+        *shared =
+            (struct shared_units){SHARED_UNITS_UP_TO_IDLE_STAGES, SHARED_UNITS_UP_TO_IDLE_STAGES};
     else if (strcmp(text, "first") == 0)
-        *shared = (struct shared_units){SHARED_UNITS_ALL, 0};
+        *shared = (struct shared_units){SHARED_UNITS_UP_TO_IDLE_STAGES, 0};
     else if (parse_u64(text, size, &first) && first <= UINT16_MAX &&
              (comma == NULL ||
               (parse_u64(comma + 1, strlen(comma + 1), &last) && last <= UINT16_MAX)))
@@ -328,7 +336,7 @@ static bool show_routing(struct text *out, const struct request *r)
 
 static size_t routing_values(struct choice_value *value, const struct choices *c)
 {
-    return set_value_to_name(value, c != NULL && c->routing != NULL ? c->routing->name : "even");
+    return fill_one_named_value(value, c != NULL && c->routing != NULL ? c->routing->name : "even");
 }
 
 static void put_capacity(struct text *out, struct expert_capacity capacity)
@@ -381,12 +389,12 @@ static size_t capacity_values(struct choice_value *value, const struct choices *
     put_capacity(&text, c != NULL ? c->expert_capacity : (struct expert_capacity){0});
     snprintf(value->text, sizeof value->text, "%s", text.data);
     text_release(&text);
-    return set_value_to_name(value, NULL);
+    return fill_one_named_value(value, NULL);
 }
 
 static void put_modules(struct text *out, uint32_t modules)
 {
-    name_set_put(out, modules, recompute_module_names, RECOMPUTE_MODULE_COUNT, ",");
+    name_set_append_to_text(out, modules, recompute_module_names, RECOMPUTE_MODULE_COUNT, ",");
     if (modules == 0)
         text_puts(out, "none");
 }
@@ -424,17 +432,17 @@ static size_t modules_values(struct choice_value *value, const struct choices *c
     put_modules(&text, c != NULL ? c->recompute_modules : 0);
     snprintf(value->text, sizeof value->text, "%s", text.data);
     text_release(&text);
-    return set_value_to_name(value, NULL);
+    return fill_one_named_value(value, NULL);
 }
 
 static bool show_shared(struct text *out, const struct request *r)
 {
     if (r->pipeline != CHOICE_PIPELINE_MSP || r->shared_units == NULL)
         return false;
-    if (r->shared_units->first != SHARED_UNITS_ALL)
+    if (r->shared_units->first != SHARED_UNITS_UP_TO_IDLE_STAGES)
         text_printf(out, "%u,%u", r->shared_units->first, r->shared_units->last);
     else
-        text_puts(out, r->shared_units->last == SHARED_UNITS_ALL ? "both" : "first");
+        text_puts(out, r->shared_units->last == SHARED_UNITS_UP_TO_IDLE_STAGES ? "both" : "first");
     return true;
 }
 
@@ -467,19 +475,19 @@ static bool show_partition(struct text *out, const struct request *r)
 static size_t windows_values(struct choice_value *value, const struct choices *c)
 {
     const bool interleaved = c != NULL && c->ring_ranks_per_node > 0;
-    return set_value_to_name(value,
-                             windows_names[interleaved ? WINDOWS_INTERLEAVED : WINDOWS_CONTIGUOUS]);
+    return fill_one_named_value(
+        value, windows_names[interleaved ? WINDOWS_INTERLEAVED : WINDOWS_CONTIGUOUS]);
 }
 
 /* Returns whether activations are offloaded by ratio, on request or by the strategy's default. */
-static bool asks_for_ratio(const struct request *r)
+static bool asks_for_offload_ratio(const struct request *r)
 {
-    return r->offload_adaptive || r->activations == CHOICE_ACTIVATIONS_RATIO;
+    return r->must_compute_offload_hidden_bytes || r->activations == CHOICE_ACTIVATIONS_RATIO;
 }
 
 static bool show_activations(struct text *out, const struct request *r)
 {
-    if (r->activations < 0 || asks_for_ratio(r))
+    if (r->activations < 0 || asks_for_offload_ratio(r))
         return false;
     text_puts(out, activations_names[r->activations]);
     return true;
@@ -501,7 +509,7 @@ static enum status read_offload_ratio(struct setup *setup, const char *text, str
     if (strcmp(text, "none") == 0)
         r->activations = CHOICE_ACTIVATIONS_KEEP;
     else if (strcmp(text, "adaptive") == 0)
-        r->offload_adaptive = true;
+        r->must_compute_offload_hidden_bytes = true;
     else if (strcmp(text, "full") == 0)
         r->offload_ratio = 1;
     else if (parse_double(text, strlen(text), &ratio) && ratio > 0 && ratio <= 1)
@@ -524,8 +532,8 @@ void choices_put_offload_ratio(struct text *out, bool adaptive, double ratio)
 
 static bool show_offload_ratio(struct text *out, const struct request *r)
 {
-    choices_put_offload_ratio(out, r->offload_adaptive, r->offload_ratio);
-    return asks_for_ratio(r);
+    choices_put_offload_ratio(out, r->must_compute_offload_hidden_bytes, r->offload_ratio);
+    return asks_for_offload_ratio(r);
 }
 
 static size_t offload_values(struct choice_value *value, const struct choices *c)
@@ -535,7 +543,7 @@ static size_t offload_values(struct choice_value *value, const struct choices *c
         choices_put_offload_ratio(&text, c->offload_hidden_bytes > 0, c->offload_ratio);
     snprintf(value->text, sizeof value->text, "%s", text.size > 0 ? text.data : "");
     text_release(&text);
-    return set_value_to_name(value, NULL);
+    return fill_one_named_value(value, NULL);
 }
 
 static enum status read_sparsity(struct setup *setup, const char *text, struct diag *diag)
@@ -628,8 +636,8 @@ static void put_adapter(struct text *out, const struct transformer *m)
     text_put_i64(out, m->adapter_rank);
     if (m->adapter_targets != 0)
         text_puts(out, ":");
-    name_set_put(out, (uint32_t)m->adapter_targets, adapter_target_names, ADAPTER_TARGET_COUNT,
-                 ",");
+    name_set_append_to_text(out, (uint32_t)m->adapter_targets, adapter_target_names,
+                            ADAPTER_TARGET_COUNT, ",");
 }
 
 static bool show_adapter(struct text *out, const struct request *r)
@@ -647,7 +655,7 @@ static size_t adapter_values(struct choice_value *value, const struct choices *c
         put_adapter(&text, c->model);
     snprintf(value->text, sizeof value->text, "%s", text.size > 0 ? text.data : "");
     text_release(&text);
-    return set_value_to_name(value, NULL);
+    return fill_one_named_value(value, NULL);
 }
 
 /* ---- the table ---- */
@@ -677,11 +685,11 @@ static size_t adapter_values(struct choice_value *value, const struct choices *c
 #define COUNTED(of) .chosen_member = STRUCT_MEMBER_PLACE(choices, of), .value_form = CHOICE_COUNTED
 #define TRUTH(of) .chosen_member = STRUCT_MEMBER_PLACE(choices, of), .value_form = CHOICE_TRUTH
 #define VALUES(function) .values = (function)
-#define LABEL(function) .values = (function), .is_label = true
+#define LABEL(function) .values = (function), .only_names_other_choices = true
 #define NOWHERE .chosen_member = {0}
 #define ALWAYS .matters = NULL
 #define IF(function, words) .matters = (function), .note = {{NULL, (words)}}
-#define SHOWN_IF(function, words) IF(function, words), .is_always_known = true
+#define SHOWN_IF(function, words) IF(function, words), .is_always_in_json_and_sweeps = true
 #define NOTES(function, first, words, second, others)                                              \
     .matters = (function), .note = {{(first), (words)}, {(second), (others)}}
 #define ON_TOKENS(...) .subject = CHOICE_TOKENS, __VA_ARGS__

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum choice_option {
+enum choice_option_id {
 #define CHOICE(name, ...) CHOICE_OPTION_##name,
 #define FOLLOWS(name, ...)
 #include "predict/setup/choices.def"
@@ -21,7 +21,7 @@ enum choice_option {
     CHOICE_OPTION_COUNT
 };
 
-enum choice_name {
+enum choice_name_id {
 #define CHOICE(name, ...) CHOICE_NAME_##name,
 #define FOLLOWS(name, ...) CHOICE_NAME_##name,
 #include "predict/setup/choices.def"
@@ -74,14 +74,14 @@ struct choice_row {
     enum choice_value_form value_form;
     /* Fills in one or two values, and returns their number. c NULL: only keys, descriptions and forms are filled in. */
     size_t (*values)(struct choice_value *value, const struct choices *c);
-    bool is_label; /* the values only name other choices, as a strategy does */
+    bool only_names_other_choices; /* the values only name other choices, as a strategy does */
     bool (*matters)(const struct choices *c); /* NULL: the choice always matters */
     /* JSON and sweeps have the value even if the choice does not matter */
-    bool is_always_known;
+    bool is_always_in_json_and_sweeps;
     struct {
         /* Returns true if the value has an effect. The note, which says that it has none, is then left out. NULL:
          * `matters` decides this. */
-        bool (*is_used)(const struct request *r, const struct choices *c);
+        bool (*applies_to)(const struct request *r, const struct choices *c);
         const char *text;
     } note[CHOICE_NOTES_MAX];
 };
@@ -119,7 +119,7 @@ bool choice_row_note_applies(const struct choice_row *row, size_t note, const st
 void choices_fill_identity(int64_t identity[CHOICE_NAME_COUNT], const struct choices *c);
 
 /* Appends all choices that are known: "dp 8, hp 1, ...". */
-void choices_put_list(struct text *out, const struct choices *c);
+void choices_put_all_as_text(struct text *out, const struct choices *c);
 
 /* Appends "--strategy 2d --cp 8 --hp 8 ...": the options that reproduce the request, without those of the model, the
  * cluster, the length and the batch. Options with their default value are left out. */

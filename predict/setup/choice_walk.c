@@ -86,7 +86,7 @@ size_t choice_row_values(const struct choice_row *row, struct choice_value *valu
                          const struct choices *c)
 {
     const bool known =
-        c != NULL && (row->is_always_known || row->matters == NULL || row->matters(c));
+        c != NULL && (row->is_always_in_json_and_sweeps || row->matters == NULL || row->matters(c));
     for (size_t i = 0; i < CHOICE_VALUES_MAX; i++)
         value[i] = (struct choice_value){
             .key = row->key,
@@ -111,7 +111,8 @@ bool choice_row_note_applies(const struct choice_row *row, size_t note, const st
 {
     if (row->note[note].text == NULL)
         return false;
-    return !(row->note[note].is_used != NULL ? row->note[note].is_used(r, c) : row->matters(c));
+    return !(row->note[note].applies_to != NULL ? row->note[note].applies_to(r, c)
+                                                : row->matters(c));
 }
 
 /* Returns a digest of the values of a row that has no member of struct choices. */
@@ -138,12 +139,12 @@ void choices_fill_identity(int64_t identity[CHOICE_NAME_COUNT], const struct cho
             continue;
         if (row->chosen_member.size > 0)
             identity[i] = choices_member_value(row, c);
-        else if (row->values != NULL && !row->is_label)
+        else if (row->values != NULL && !row->only_names_other_choices)
             identity[i] = digest_of_row_values(row, c);
     }
 }
 
-void choices_put_list(struct text *out, const struct choices *c)
+void choices_put_all_as_text(struct text *out, const struct choices *c)
 {
     const size_t begin = out->size;
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {

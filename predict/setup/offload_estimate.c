@@ -21,7 +21,7 @@ static void add_forward_s_of_subsequences(double *seconds, const struct ir *ir,
         if (!kernel || ir->op.phase[op] != PHASE_FORWARD || ir->op.layer[op] == IR_NONE16)
             continue;
         double kernel_s =
-            cost->is_ideal ? cost_ideal_s(setup->cluster.device.peak_flop_per_s, work)
+            cost->is_ideal ? cost_ideal_s(setup->cluster.device.peak_bf16_flop_per_s, work)
                            : cost_work_s(cost, (enum attention_impl)choices->attention_impl, work);
         if (work->kind == WORK_ATTENTION)
             kernel_s *= step_attention_slowdown(choices);
@@ -34,7 +34,8 @@ static void add_forward_s_of_subsequences(double *seconds, const struct ir *ir,
 double offload_copy_bytes_per_s(const struct cluster *c)
 {
     double gpus = (double)(c->gpus < c->gpus_per_node ? c->gpus : c->gpus_per_node);
-    double uplinks = c->pcie.uplink_bytes_per_s * (double)c->pcie.switch_count;
+    double uplinks =
+        c->pcie.pcie_switch_uplink_bytes_per_s * (double)c->pcie.pcie_switches_per_node;
     double memory = c->host.memory_bytes_per_s * (double)c->host.sockets;
     return fmin(c->pcie.d2h_bytes_per_s, fmin(uplinks / gpus, memory / gpus));
 }
@@ -59,12 +60,12 @@ static double reduce_to_few_layers(struct request *request, struct transformer *
         request->global_batch = (int64_t)choices->dp * choices->micro_batch;
     small_model->layers = pipeline_chunk_count(choices);
     double layers = 0;
-    for (uint32_t v = 0; v < pipeline_chunks_of_one_stage(choices); v++) {
+    for (uint32_t v = 0; v < pipeline_count_chunks_of_stage(choices); v++) {
         struct layer_range range =
             pipeline_layers_of_chunk(choices, pipeline_chunk_of_stage(choices, 0, v));
         layers += range.end - range.first;
     }
-    return layers / pipeline_chunks_of_one_stage(choices);
+    return layers / pipeline_count_chunks_of_stage(choices);
 }
 
 enum status offload_find_hidden_bytes(double **bytes, struct request *asked,
@@ -89,7 +90,7 @@ enum status offload_find_hidden_bytes(double **bytes, struct request *asked,
     request.subsequences = degrees->subsequences;
     enum status status = resolve_choices(&choices, &request, NULL, diag);
     if (status == STATUS_OK)
-        status = step_build_planned(&ir, &choices, 0, diag);
+        status = step_build_with_planned_memories(&ir, &choices, 0, diag);
     if (status == STATUS_OK) {
         double *of = *bytes = heap_zalloc(choices.subsequences, sizeof *of);
         double units = (double)pipeline_unit_count(&choices) / choices.subsequences, sum = 0;
@@ -98,7 +99,7 @@ enum status offload_find_hidden_bytes(double **bytes, struct request *asked,
             of[i] *= layers / units * offload_copy_bytes_per_s(&setup->cluster);
             sum += of[i];
         }
-        asked->offload_hidden_bytes_of = of;
+        asked->offload_hidden_bytes_by_subsequence = of;
         asked->offload_hidden_bytes = sum / choices.subsequences;
     }
     ir_release(&ir);

@@ -5,10 +5,10 @@
 /* Values of a request's `length_rule`: pieces of equal length; of equal flops, with attention halved by the causal mask
  * or counted in full (as in SPPO's Figure 5); or of equal time by the cluster's costs. */
 enum partition_option {
-    PARTITION_OPTION_LENGTH,
-    PARTITION_OPTION_FLOPS,
-    PARTITION_OPTION_FLOPS_FULL,
-    PARTITION_OPTION_TIME,
+    SUBSEQUENCES_OF_EQUAL_LENGTH,
+    SUBSEQUENCES_OF_EQUAL_FLOPS,
+    SUBSEQUENCES_OF_EQUAL_FULL_FLOPS,
+    SUBSEQUENCES_OF_EQUAL_TIME,
     PARTITION_OPTION_COUNT
 };
 extern const char *const partition_option_names[PARTITION_OPTION_COUNT];

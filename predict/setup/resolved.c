@@ -21,27 +21,27 @@ void resolved_release(struct resolved *resolved)
  * computed, and which units stages share. Each of the next functions returns whether its part is open. */
 static bool is_cut_of_sequences_open(const struct request *r)
 {
-    return r->length_rule != PARTITION_OPTION_LENGTH && r->subsequence_tokens == NULL;
+    return r->length_rule != SUBSEQUENCES_OF_EQUAL_LENGTH && r->subsequence_tokens == NULL;
 }
 
-static bool is_hidden_offload_open(const struct request *r)
+static bool is_offload_hidden_bytes_open(const struct request *r)
 {
-    return r->offload_adaptive && r->offload_hidden_bytes <= 0;
+    return r->must_compute_offload_hidden_bytes && r->offload_hidden_bytes <= 0;
 }
 
 static bool is_choice_of_shared_units_open(const struct request *r)
 {
-    return r->shared_units_open &&
+    return r->must_compute_shared_units &&
            pipeline_of_choice((enum pipeline_choice)r->pipeline)->is_multiplexed;
 }
 
 bool resolved_needs_costs(const struct request *request)
 {
-    return is_cut_of_sequences_open(request) || is_hidden_offload_open(request) ||
+    return is_cut_of_sequences_open(request) || is_offload_hidden_bytes_open(request) ||
            is_choice_of_shared_units_open(request);
 }
 
-static double seconds_of_span(const void *context, double begin, double end)
+static double seconds_of_token_span(const void *context, double begin, double end)
 {
     const struct unit_rates *rates = context;
     return rates->products_s_per_token * (end - begin) +
@@ -54,16 +54,16 @@ static enum status find_subsequence_lengths(struct resolved *resolved, const str
     const struct choices *c = &resolved->choices;
     enum partition_option option = (enum partition_option)resolved->request.length_rule;
     struct unit_rates rates = {0};
-    if (option == PARTITION_OPTION_TIME)
+    if (option == SUBSEQUENCES_OF_EQUAL_TIME)
         rates = unit_rates_of(setup, c);
     const struct partition partition = {
-        .rule = option == PARTITION_OPTION_TIME ? PARTITION_TIME : PARTITION_FLOPS,
+        .rule = option == SUBSEQUENCES_OF_EQUAL_TIME ? PARTITION_TIME : PARTITION_FLOPS,
         .tokens = c->seq,
         .piece_count = c->subsequences,
         .token_unit = (int64_t)c->tp * c->hp,
         .model = resolved->request.model,
-        .assumes_full_attention = option == PARTITION_OPTION_FLOPS_FULL,
-        .seconds = seconds_of_span,
+        .assumes_full_attention = option == SUBSEQUENCES_OF_EQUAL_FULL_FLOPS,
+        .seconds = seconds_of_token_span,
         .context = &rates,
     };
     resolved->subsequence_tokens =
@@ -73,11 +73,11 @@ static enum status find_subsequence_lengths(struct resolved *resolved, const str
     return partition_find_lengths(resolved->subsequence_tokens, &partition, diag);
 }
 
-enum status resolved_share_units_of_rank(struct resolved *resolved, uint32_t rank,
-                                         struct diag *diag)
+enum status resolved_use_ranked_shared_units(struct resolved *resolved, uint32_t rank,
+                                             struct diag *diag)
 {
-    resolved->request.shared_units = &resolved->shared_units_ranking.ranked[rank];
-    resolved->request.shared_units_open = false;
+    resolved->request.shared_units = &resolved->shared_units_worth_trying.fastest_first[rank];
+    resolved->request.must_compute_shared_units = false;
     return resolve_choices(&resolved->choices, &resolved->request, NULL, diag);
 }
 
@@ -93,8 +93,8 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
         return status;
     bool cut = is_cut_of_sequences_open(request) && c->subsequences > 1;
     bool hides_offload =
-        is_hidden_offload_open(request) && c->activations == CHOICE_ACTIVATIONS_RATIO;
-    bool time = cut && r->length_rule == PARTITION_OPTION_TIME;
+        is_offload_hidden_bytes_open(request) && c->activations == CHOICE_ACTIVATIONS_RATIO;
+    bool time = cut && r->length_rule == SUBSEQUENCES_OF_EQUAL_TIME;
     /* only these parts need costs of attention; `longhaul run`, which has no costs, leaves none of them open */
     if (time || hides_offload || is_choice_of_shared_units_open(request))
         status = cost_check_attention(&setup->cost, (enum attention_impl)c->attention_impl,
@@ -107,8 +107,8 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
     if (status == STATUS_OK)
         status = resolve_choices(c, r, NULL, diag);
     if (status == STATUS_OK && is_choice_of_shared_units_open(request)) {
-        resolved->shared_units_ranking = shared_units_rank(setup, c);
-        status = resolved_share_units_of_rank(resolved, 0, diag);
+        resolved->shared_units_worth_trying = shared_units_rank_by_step_time(setup, c);
+        status = resolved_use_ranked_shared_units(resolved, 0, diag);
     }
     return status;
 }

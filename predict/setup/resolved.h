@@ -20,9 +20,9 @@ struct resolved {
     /* on the heap: request.offload_hidden_bytes_of; NULL: the request came with its own, or has none */
     double *offload_hidden_bytes;
     /* the ranking of shared units; request.shared_units points to the element in use, which is the first until
-     * resolved_share_units_of_rank() takes another. Empty if the request came with its own, or if the pipeline shares
-     * none */
-    struct shared_units_ranking shared_units_ranking;
+     * resolved_use_ranked_shared_units() takes another. Empty if the request came with its own, or if the pipeline
+     * shares none */
+    struct shared_units_worth_trying shared_units_worth_trying;
 };
 
 /* Returns whether costs decide a part of the request. */
@@ -35,7 +35,7 @@ enum status resolved_make(struct resolved *resolved, const struct setup *setup,
 void resolved_release(struct resolved *resolved);
 
 /* Shares units as number `rank` of the ranking does. A higher number is slower and needs less memory. */
-enum status resolved_share_units_of_rank(struct resolved *resolved, uint32_t rank,
-                                         struct diag *diag);
+enum status resolved_use_ranked_shared_units(struct resolved *resolved, uint32_t rank,
+                                             struct diag *diag);
 
 #endif

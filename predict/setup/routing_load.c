@@ -77,7 +77,8 @@ static enum status read_index(const struct record *record, size_t field, const c
                       record->fields[field], what, (long long)most - 1);
 }
 
-static enum status read_share(void *context, const struct record *record, struct diag *diag)
+static enum status read_expert_share_row(void *context, const struct record *record,
+                                         struct diag *diag)
 {
     enum { LAYER, EXPERT, SHARE, COUNT };
     struct expert_shares_reader *reading = context;
@@ -147,14 +148,15 @@ static enum status store_layer_shares(struct routing *r, struct arena *arena,
     return status;
 }
 
-static enum status read_file(struct routing *r, struct arena *arena,
-                             const struct transformer *model, const char *path, struct diag *diag)
+static enum status read_routing_file(struct routing *r, struct arena *arena,
+                                     const struct transformer *model, const char *path,
+                                     struct diag *diag)
 {
     const size_t count = (size_t)model->layers * (size_t)model->experts;
     struct expert_shares_reader reading = {.model = model,
                                            .share = heap_zalloc(count, sizeof(double)),
                                            .is_given = heap_zalloc(count, sizeof(bool))};
-    const struct record_handler handler = {&reading, read_share, skip_comment};
+    const struct record_handler handler = {&reading, read_expert_share_row, skip_comment};
     struct text text = {0};
     enum status status = text_read(&text, path, diag);
     if (status == STATUS_OK)
@@ -186,7 +188,7 @@ enum status routing_load(struct routing *r, struct arena *arena, const struct tr
                           "dirichlet:10,1",
                           text);
     else
-        status = read_file(r, arena, model, text, diag);
+        status = read_routing_file(r, arena, model, text, diag);
     r->name = arena_text(arena, text, strlen(text));
     return status;
 }

@@ -93,7 +93,7 @@ enum status setup_load_model(struct setup *setup, const char *name, const char *
         setup->takes_experts_as_dense
             ? transformer_load_dense(&setup->model, &setup->arena, name, ignore, diag)
             : transformer_load(&setup->model, &setup->arena, name, ignore, diag);
-    diag_name_place_of_messages(diag, before, "--model");
+    diag_add_place_to_errors(diag, before, "--model");
     if (status == STATUS_OK && fields != NULL)
         status = set_model_fields_of_list(setup, fields, diag);
     return status == STATUS_OK ? refuse_model_without_schedule(setup, name, ignore, diag) : status;
@@ -104,10 +104,10 @@ enum status setup_load_cluster(struct setup *setup, const char *name, int64_t no
 {
     size_t before = diag != NULL ? diag->size : 0;
     enum status status = cluster_load(&setup->cluster, &setup->arena, name, diag);
-    diag_name_place_of_messages(diag, before, "--cluster");
+    diag_add_place_to_errors(diag, before, "--cluster");
     if (status == STATUS_OK && (nodes > 0 || gpus > 0)) {
         status = cluster_resize(&setup->cluster, &setup->arena, nodes, gpus, diag);
-        diag_name_place_of_messages(diag, before, gpus > 0 ? "--gpus" : "--nodes");
+        diag_add_place_to_errors(diag, before, gpus > 0 ? "--gpus" : "--nodes");
     }
     if (status == STATUS_OK)
         status = cost_load(&setup->cost, &setup->arena, setup->cluster.device.cost_name, diag);
@@ -117,7 +117,7 @@ enum status setup_load_cluster(struct setup *setup, const char *name, int64_t no
     return status;
 }
 
-enum status setup_put_ranks_on_one_gpu(struct setup *setup, int64_t ranks, struct diag *diag)
+enum status setup_place_ranks_on_one_gpu(struct setup *setup, int64_t ranks, struct diag *diag)
 {
     const struct device_cost *cost = &setup->cost;
     const struct loopback copies = {cost->device_memory_bytes_per_s * cost->memory_stream_fraction /
@@ -132,11 +132,11 @@ enum status setup_load_costs(struct setup *setup, const char *name, struct diag 
         return STATUS_OK;
     size_t before = diag != NULL ? diag->size : 0;
     enum status status = cost_load(&setup->cost, &setup->arena, name, diag);
-    diag_name_place_of_messages(diag, before, "--costs");
+    diag_add_place_to_errors(diag, before, "--costs");
     return status;
 }
 
-void setup_open_request(struct setup *setup)
+void setup_leave_request_open(struct setup *setup)
 {
     setup->request = (struct request){
         .model = &setup->model,
@@ -144,7 +144,7 @@ void setup_open_request(struct setup *setup)
         .activations = -1,
         .optimizer = -1,
         .attention_impl = -1,
-        .single_attention_impl = cost_only_attention_impl_plus_1(&setup->cost),
+        .sole_costed_attention_impl_plus_one = cost_only_attention_impl_plus_1(&setup->cost),
         .dtype = -1,
         .ranks = setup->cluster.gpus,
         .sm = (int)lround(10 * setup->cluster.device.compute_capability),

@@ -26,8 +26,9 @@ struct setup {
     /* the framework that really runs, if the profile of the request only approximates it; NULL: the profile is that
      * framework's */
     const char *real_framework;
-    /* why the run does less than is predicted, a mask of 1 << enum at_most_reason; 0: it does what is predicted */
-    uint32_t at_most_reason_mask;
+    /* why the run does less than is predicted, a mask of 1 << enum reason_run_does_less; 0: it does what is predicted
+     * */
+    uint32_t mask_of_reasons_run_does_less;
     /* the probability with which a configuration must fit to be taken by a search; 0: one half */
     double fits_probability;
     /* measured runs, which say how sure a prediction is; they are loaded with the cluster */
@@ -61,17 +62,17 @@ enum status setup_load_costs(struct setup *setup, const char *name, struct diag 
 
 /* These functions load the parts of a setup. setup_load_model(): a model by its name; ignore: keys of its file to leave
  * unread; fields: fields to set. setup_load_cluster(): a cluster with its costs; nodes, gpus: how many of them are in
- * use; 0: that number follows from the other, or from the file if both are 0. setup_open_request(): a request with all
- * choices open. */
+ * use; 0: that number follows from the other, or from the file if both are 0. setup_leave_request_open(): a request
+ * with all choices open. */
 enum status setup_load_model(struct setup *setup, const char *name, const char *ignore,
                              const char *fields, struct diag *diag);
 enum status setup_load_cluster(struct setup *setup, const char *name, int64_t nodes, int64_t gpus,
                                struct diag *diag);
-void setup_open_request(struct setup *setup);
+void setup_leave_request_open(struct setup *setup);
 
 /* Makes `ranks` ranks share one GPU. If the cluster file has no measured time of a copy between ranks, it follows from
  * the device's costs. */
-enum status setup_put_ranks_on_one_gpu(struct setup *setup, int64_t ranks, struct diag *diag);
+enum status setup_place_ranks_on_one_gpu(struct setup *setup, int64_t ranks, struct diag *diag);
 
 /* A change of the numbers of a loaded machine, for example to find how much the step depends on them.
  * setup_apply_machine_change() makes it; change NULL: it does nothing. */

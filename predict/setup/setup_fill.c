@@ -5,28 +5,28 @@
 
 enum status setup_fill_open_fields(struct setup *setup, struct diag *diag)
 {
-    struct resolved filled;
+    struct resolved resolved_request;
     if (!resolved_needs_costs(&setup->request))
         return STATUS_OK;
-    enum status status = resolved_make(&filled, setup, &setup->request, NULL, diag);
+    enum status status = resolved_make(&resolved_request, setup, &setup->request, NULL, diag);
     if (status == STATUS_OK) {
-        setup->request = filled.request;
-        if (filled.shared_units_ranking.count > 0) {
-            setup->shared_units = *filled.request.shared_units;
+        setup->request = resolved_request.request;
+        if (resolved_request.shared_units_worth_trying.count > 0) {
+            setup->shared_units = *resolved_request.request.shared_units;
             setup->request.shared_units = &setup->shared_units;
         }
-        if (filled.subsequence_tokens != NULL) {
-            size_t count = (size_t)filled.request.subsequences;
+        if (resolved_request.subsequence_tokens != NULL) {
+            size_t count = (size_t)resolved_request.request.subsequences;
             int64_t *length = arena_array(&setup->arena, count, sizeof *length);
-            memcpy(length, filled.subsequence_tokens, count * sizeof *length);
+            memcpy(length, resolved_request.subsequence_tokens, count * sizeof *length);
             setup->request.subsequence_tokens = length;
         }
-        if (filled.offload_hidden_bytes != NULL) {
+        if (resolved_request.offload_hidden_bytes != NULL) {
             free(setup->offload_hidden_bytes);
-            setup->offload_hidden_bytes = filled.offload_hidden_bytes;
-            filled.offload_hidden_bytes = NULL;
+            setup->offload_hidden_bytes = resolved_request.offload_hidden_bytes;
+            resolved_request.offload_hidden_bytes = NULL;
         }
     }
-    resolved_release(&filled);
+    resolved_release(&resolved_request);
     return status;
 }

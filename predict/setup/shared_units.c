@@ -14,7 +14,7 @@
 
 /* Sharing counts as faster only if the step takes less than this share of the step without it; the replay is no more
  * accurate than that. */
-#define WORTH 0.998
+#define SHARING_WORTHWHILE_RATIO_MAX 0.998
 
 /* ---- the costs of a layer ---- */
 
@@ -39,10 +39,10 @@ static double nics_bytes_per_s(const struct cluster *c)
 static double fabric_bytes_per_s(const struct cluster *c)
 {
     if (c->fabric.kind == FABRIC_PCIE)
-        return c->pcie.d2h_bytes_per_s * c->fabric.efficiency;
+        return c->pcie.d2h_bytes_per_s * c->fabric.ring_efficiency;
     if (c->fabric.kind == FABRIC_LOOPBACK)
         return c->loopback.bytes_per_s;
-    return c->fabric.bytes_per_s * c->fabric.efficiency;
+    return c->fabric.bytes_per_s * c->fabric.ring_efficiency;
 }
 
 static struct unit_sharing_costs sharing_costs_of(const struct setup *setup,
@@ -72,15 +72,15 @@ static struct unit_sharing_costs sharing_costs_of(const struct setup *setup,
     costs.send_keys_s_per_token =
         (double)(transformer_kv_columns(&share) + transformer_v_columns(&share)) * element_bytes /
         stage_bytes_per_s;
-    double weights = (double)transformer_layer_parameters(m) / tp;
+    double weights = (double)transformer_largest_layer_parameters(m) / tp;
     costs.send_gradient_s_per_layer =
         weights * (double)dtype_bytes((enum dtype)c->profile->grad_dtype) / stage_bytes_per_s;
     costs.send_weights_s_per_layer =
-        c->helpers == HELPERS_REPLICATE ? 0 : weights * element_bytes / stage_bytes_per_s;
+        c->helpers == MSP_WEIGHTS_REPLICATE ? 0 : weights * element_bytes / stage_bytes_per_s;
     return costs;
 }
 
-static double layers_of_chunk(const struct choices *c, uint32_t chunk)
+static double layer_count_of_chunk(const struct choices *c, uint32_t chunk)
 {
     struct layer_range layers = pipeline_layers_of_chunk(c, chunk);
     return layers.end - layers.first;
@@ -88,19 +88,19 @@ static double layers_of_chunk(const struct choices *c, uint32_t chunk)
 
 static double tokens_of_subsequence(const struct choices *c, uint32_t subsequence)
 {
-    return (double)(pipeline_tokens_before(c, subsequence + 1) -
-                    pipeline_tokens_before(c, subsequence));
+    return (double)(pipeline_tokens_before_subsequence(c, subsequence + 1) -
+                    pipeline_tokens_before_subsequence(c, subsequence));
 }
 
 /* Returns the seconds in which the weights of one layer are sent to a stage; 0 if every stage has all weights. If
- * stages hold parts of the weights (HELPERS_SHARD), a stage's own part is not sent. In two cases the owner sends all
- * parts all the same: in the forwards of subsequence 0, and of the first of the shared last subsequences. */
+ * stages hold parts of the weights (MSP_WEIGHTS_SHARD), a stage's own part is not sent. In two cases the owner sends
+ * all parts all the same: in the forwards of subsequence 0, and of the first of the shared last subsequences. */
 static double remote_weights_s(const struct choices *c, const struct unit_sharing_costs *costs,
                                const struct chunk_task *task, double stages, bool forward)
 {
     uint32_t s = task->subsequence;
-    bool first = forward && (s == 0 || s == multiplex_shared_back_begin(c, task->chunk));
-    bool parts = c->helpers == HELPERS_SHARD && !first;
+    bool first = forward && (s == 0 || s == multiplex_first_back_subsequence(c, task->chunk));
+    bool parts = c->helpers == MSP_WEIGHTS_SHARD && !first;
     return costs->send_weights_s_per_layer * (parts ? (stages - 1) / stages : 1);
 }
 
@@ -111,21 +111,23 @@ static double seconds_of_chunk_task(const struct choices *c, const struct unit_s
                                     const struct chunk_task *task, uint32_t stages, bool forward)
 {
     double k = stages, tokens = tokens_of_subsequence(c, task->subsequence), own = tokens / k;
-    double to = (double)pipeline_tokens_before(c, task->subsequence + 1), from = to - own;
+    double to = (double)pipeline_tokens_before_subsequence(c, task->subsequence + 1),
+           from = to - own;
     double pairs = (to * to - from * from) / 2;
     double tensor = own * costs->tensor_collectives_s_per_token * (forward ? 1 : 1.5);
     double gather = tokens * costs->send_keys_s_per_token * (k - 1) / k;
-    double alone =
-        own * costs->unit.products_s_per_token * (forward ? 1 : 2) + tensor +
-        pairs * (forward ? costs->unit.attention_s_per_pair : costs->unit.backward_pair_s);
+    double alone = own * costs->unit.products_s_per_token * (forward ? 1 : 2) + tensor +
+                   pairs * (forward ? costs->unit.attention_s_per_pair
+                                    : costs->unit.backward_attention_s_per_pair);
     double layer = alone, net = gather + (costs->tensor_collectives_use_nics ? tensor : 0);
     net += remote_weights_s(c, costs, task, k, forward);
-    if (c->helpers == HELPERS_SHARD && !forward) /* the gradients of each unit are summed at once */
+    if (c->helpers == MSP_WEIGHTS_SHARD &&
+        !forward) /* the gradients of each unit are summed at once */
         net += costs->send_gradient_s_per_layer * (k - 1) / k;
     if (stages > 1)
         layer = fmax(alone + gather, net);
     double head = task->chunk + 1 == c->pp ? own * costs->head_s_per_token * (forward ? 1 : 2) : 0;
-    return layers_of_chunk(c, task->chunk) * layer + head;
+    return layer_count_of_chunk(c, task->chunk) * layer + head;
 }
 
 /* ---- the replay: task after task ---- */
@@ -139,10 +141,10 @@ struct shared_units_replay {
     /* [chunks x subsequences] the time at which each unit of the present pass ends */
     double *unit_end_s;
     /* [chunks x subsequences] the time at which each unit's keys and values, or their gradients, have arrived */
-    double *unit_arrival_s;
+    double *keys_arrival_s_of_each_unit;
 };
 
-static double latest_end_of_stages_s(const double *at, struct stage_span of)
+static double latest_end_of_stages_s(const double *at, struct stages_sharing_subsequence of)
 {
     double most = 0;
     for (uint32_t i = of.first_stage; i < of.first_stage + of.count; i++)
@@ -150,7 +152,7 @@ static double latest_end_of_stages_s(const double *at, struct stage_span of)
     return most;
 }
 
-static void set_for_stages(double *at, struct stage_span of, double value)
+static void set_times_of_stage_span(double *at, struct stages_sharing_subsequence of, double value)
 {
     for (uint32_t i = of.first_stage; i < of.first_stage + of.count; i++)
         at[i] = value;
@@ -158,16 +160,17 @@ static void set_for_stages(double *at, struct stage_span of, double value)
 
 /* Sends messages for `seconds` on all stages of the span, beside their computation. They start at `begin`, or later,
  * when all messages that these stages send already have ended. Returns the time at which they end. */
-static double send_beside_compute(struct shared_units_replay *r, struct stage_span span,
-                                  double begin, double seconds)
+static double send_beside_compute(struct shared_units_replay *r,
+                                  struct stages_sharing_subsequence span, double begin,
+                                  double seconds)
 {
     double end = fmax(begin, latest_end_of_stages_s(r->network_free_at_s, span)) + seconds;
-    set_for_stages(r->network_free_at_s, span, end);
+    set_times_of_stage_span(r->network_free_at_s, span, end);
     return end;
 }
 
-static double *table_element(const struct shared_units_replay *r, double *table, uint32_t chunk,
-                             uint32_t subsequence)
+static double *element_of_unit_table(const struct shared_units_replay *r, double *table,
+                                     uint32_t chunk, uint32_t subsequence)
 {
     return &table[chunk * r->choices->subsequences + subsequence];
 }
@@ -184,14 +187,14 @@ static void delay_stage_by_nic_messages(struct shared_units_replay *r, uint32_t 
 static void send_keys_to_earlier_stages(struct shared_units_replay *r,
                                         const struct chunk_task *task, double end)
 {
-    double seconds = layers_of_chunk(r->choices, task->chunk) *
+    double seconds = layer_count_of_chunk(r->choices, task->chunk) *
                      tokens_of_subsequence(r->choices, task->subsequence) *
                      r->costs->send_keys_s_per_token;
     for (uint32_t stage = task->chunk; stage-- > 0;) {
-        end = send_beside_compute(r, (struct stage_span){stage, 1}, end, seconds);
+        end = send_beside_compute(r, (struct stages_sharing_subsequence){stage, 1}, end, seconds);
         delay_stage_by_nic_messages(r, stage, seconds);
     }
-    *table_element(r, r->unit_arrival_s, task->chunk, task->subsequence) = end;
+    *element_of_unit_table(r, r->keys_arrival_s_of_each_unit, task->chunk, task->subsequence) = end;
 }
 
 /* Passes gradients of keys and values back. After the backward of subsequence s, stages 0 to `chunk` sum the gradients
@@ -201,14 +204,14 @@ static void pass_key_gradients_to_owner(struct shared_units_replay *r,
                                         const struct chunk_task *task, double end)
 {
     enum { AHEAD = 2 };
-    struct stage_span all = {0, task->chunk + 1};
-    uint32_t back_begin = multiplex_shared_back_begin(r->choices, task->chunk),
+    struct stages_sharing_subsequence all = {0, task->chunk + 1};
+    uint32_t back_begin = multiplex_first_back_subsequence(r->choices, task->chunk),
              s = task->subsequence;
     for (uint32_t ahead = s == back_begin ? 1 : AHEAD; ahead <= AHEAD && ahead <= s; ahead++) {
-        double seconds = layers_of_chunk(r->choices, task->chunk) *
+        double seconds = layer_count_of_chunk(r->choices, task->chunk) *
                          tokens_of_subsequence(r->choices, s - ahead) *
                          r->costs->send_keys_s_per_token;
-        *table_element(r, r->unit_arrival_s, task->chunk, s - ahead) =
+        *element_of_unit_table(r, r->keys_arrival_s_of_each_unit, task->chunk, s - ahead) =
             send_beside_compute(r, all, end, seconds);
         for (uint32_t stage = 0; stage < all.count; stage++)
             delay_stage_by_nic_messages(r, stage, seconds);
@@ -218,21 +221,23 @@ static void pass_key_gradients_to_owner(struct shared_units_replay *r,
 /* Runs a forward task on the stages that share it. It begins when these stages can compute, the chunk before has done
  * the same subsequence, and the chunk has done the subsequence before. A shared last subsequence also waits for the
  * keys and values of those that are not shared. */
-static void run_forward_task(struct shared_units_replay *r, const struct chunk_task *task)
+static void replay_forward_task(struct shared_units_replay *r, const struct chunk_task *task)
 {
     const struct choices *c = r->choices;
-    struct stage_span share = multiplex_stages_of_subsequence(c, task->chunk, task->subsequence);
-    uint32_t s = task->subsequence, back_begin = multiplex_shared_back_begin(c, task->chunk);
+    struct stages_sharing_subsequence share =
+        multiplex_stages_of_subsequence(c, task->chunk, task->subsequence);
+    uint32_t s = task->subsequence, back_begin = multiplex_first_back_subsequence(c, task->chunk);
     double begin = latest_end_of_stages_s(r->compute_free_at_s, share);
     if (task->chunk > 0)
-        begin = fmax(begin, *table_element(r, r->unit_end_s, task->chunk - 1, s));
+        begin = fmax(begin, *element_of_unit_table(r, r->unit_end_s, task->chunk - 1, s));
     if (s > 0)
-        begin = fmax(begin, *table_element(r, r->unit_end_s, task->chunk, s - 1));
+        begin = fmax(begin, *element_of_unit_table(r, r->unit_end_s, task->chunk, s - 1));
     if (back_begin < c->subsequences && s >= back_begin)
-        begin = fmax(begin, *table_element(r, r->unit_arrival_s, task->chunk, back_begin - 1));
+        begin = fmax(begin, *element_of_unit_table(r, r->keys_arrival_s_of_each_unit, task->chunk,
+                                                   back_begin - 1));
     double end = begin + seconds_of_chunk_task(c, r->costs, task, share.count, true);
-    set_for_stages(r->compute_free_at_s, share, end);
-    *table_element(r, r->unit_end_s, task->chunk, s) = end;
+    set_times_of_stage_span(r->compute_free_at_s, share, end);
+    *element_of_unit_table(r, r->unit_end_s, task->chunk, s) = end;
     if (back_begin < c->subsequences && s < back_begin)
         send_keys_to_earlier_stages(r, task, end);
 }
@@ -240,65 +245,68 @@ static void run_forward_task(struct shared_units_replay *r, const struct chunk_t
 /* Runs a backward task on the stages that share it. It begins when these stages can compute, the next chunk has done
  * the same subsequence, and the chunk has done the next subsequence. If last subsequences are shared, the others also
  * wait for the gradients of their keys and values. */
-static void run_backward_task(struct shared_units_replay *r, const struct chunk_task *task)
+static void replay_backward_task(struct shared_units_replay *r, const struct chunk_task *task)
 {
     const struct choices *c = r->choices;
-    struct stage_span share = multiplex_stages_of_subsequence(c, task->chunk, task->subsequence);
-    uint32_t s = task->subsequence, back_begin = multiplex_shared_back_begin(c, task->chunk);
+    struct stages_sharing_subsequence share =
+        multiplex_stages_of_subsequence(c, task->chunk, task->subsequence);
+    uint32_t s = task->subsequence, back_begin = multiplex_first_back_subsequence(c, task->chunk);
     double begin = latest_end_of_stages_s(r->compute_free_at_s, share);
     if (task->chunk + 1 < c->pp)
-        begin = fmax(begin, *table_element(r, r->unit_end_s, task->chunk + 1, s));
+        begin = fmax(begin, *element_of_unit_table(r, r->unit_end_s, task->chunk + 1, s));
     if (s + 1 < c->subsequences)
-        begin = fmax(begin, *table_element(r, r->unit_end_s, task->chunk, s + 1));
+        begin = fmax(begin, *element_of_unit_table(r, r->unit_end_s, task->chunk, s + 1));
     if (back_begin < c->subsequences && s < back_begin)
-        begin = fmax(begin, *table_element(r, r->unit_arrival_s, task->chunk, s));
+        begin =
+            fmax(begin, *element_of_unit_table(r, r->keys_arrival_s_of_each_unit, task->chunk, s));
     double end = begin + seconds_of_chunk_task(c, r->costs, task, share.count, false);
-    set_for_stages(r->compute_free_at_s, share, end);
-    *table_element(r, r->unit_end_s, task->chunk, s) = end;
+    set_times_of_stage_span(r->compute_free_at_s, share, end);
+    *element_of_unit_table(r, r->unit_end_s, task->chunk, s) = end;
     if (back_begin < c->subsequences && s <= back_begin)
         pass_key_gradients_to_owner(r, task, end);
     /* in the backward, unit 0 is the last of the shared first units, and unit back_begin is the last of the shared last
      * units: after each of the two the gradients of the weights are summed */
     bool sums = share.count > 1 && (s == 0 || s == back_begin);
     double k = share.count,
-           whole = layers_of_chunk(c, task->chunk) * r->costs->send_gradient_s_per_layer;
-    if (sums && c->helpers == HELPERS_BROADCAST)
+           whole = layer_count_of_chunk(c, task->chunk) * r->costs->send_gradient_s_per_layer;
+    if (sums && c->helpers == MSP_WEIGHTS_BROADCAST)
         send_beside_compute(r, share, end, whole);
     /* Each stage's part of the sum goes to the owner. In a step this happens once, but the replay counts it in each
      * micro-batch. */
-    if (sums && c->helpers == HELPERS_SHARD)
+    if (sums && c->helpers == MSP_WEIGHTS_SHARD)
         send_beside_compute(r, share, end, whole * (k - 1) / k);
 }
 
 /* Returns the seconds of a step: the forwards of all tasks in their order, then their backwards in reverse order, once
- * for each micro-batch. If units are shared with HELPERS_REPLICATE, the sum of the gradients of all weights over the
- * stages is added. */
+ * for each micro-batch. If units are shared with MSP_WEIGHTS_REPLICATE, the sum of the gradients of all weights over
+ * the stages is added. */
 static double simulated_step_s(const struct choices *c, const struct unit_sharing_costs *costs)
 {
     uint32_t all = c->pp * c->subsequences;
-    struct stage_span stages = {0, c->pp};
+    struct stages_sharing_subsequence stages = {0, c->pp};
     struct chunk_task *task = heap_alloc(all, sizeof *task);
     struct shared_units_replay r = {.choices = c,
                                     .costs = costs,
                                     .compute_free_at_s = heap_zalloc(c->pp, sizeof(double)),
                                     .network_free_at_s = heap_zalloc(c->pp, sizeof(double)),
                                     .unit_end_s = heap_zalloc(all, sizeof(double)),
-                                    .unit_arrival_s = heap_zalloc(all, sizeof(double))};
+                                    .keys_arrival_s_of_each_unit =
+                                        heap_zalloc(all, sizeof(double))};
     multiplex_order(c, task);
     for (uint32_t i = 0; i < all; i++)
-        run_forward_task(&r, &task[i]);
+        replay_forward_task(&r, &task[i]);
     for (uint32_t i = all; i-- > 0;)
-        run_backward_task(&r, &task[i]);
+        replay_backward_task(&r, &task[i]);
     double step_s = c->accumulation * fmax(latest_end_of_stages_s(r.compute_free_at_s, stages),
                                            latest_end_of_stages_s(r.network_free_at_s, stages));
-    if (c->helpers == HELPERS_REPLICATE && c->shared_units.first + c->shared_units.last > 0)
+    if (c->helpers == MSP_WEIGHTS_REPLICATE && c->shared_units.first + c->shared_units.last > 0)
         step_s +=
             2.0 * (c->pp - 1) / c->pp * (double)c->model->layers * costs->send_gradient_s_per_layer;
     free(task);
     free(r.compute_free_at_s);
     free(r.network_free_at_s);
     free(r.unit_end_s);
-    free(r.unit_arrival_s);
+    free(r.keys_arrival_s_of_each_unit);
     return step_s;
 }
 
@@ -311,23 +319,23 @@ double shared_units_step_s(const struct setup *setup, const struct choices *choi
     return simulated_step_s(&c, &costs);
 }
 
-/* Returns whether stages can share these subsequences (multiplex_append_conditions()): for example, a shared
+/* Returns whether stages can share these subsequences (multiplex_append_unmet_conditions()): for example, a shared
  * subsequence must have a token for each stage. */
 static bool can_stages_share_subsequences(const struct choices *c)
 {
     struct text needs = {0};
-    multiplex_append_conditions(&needs, c, true);
+    multiplex_append_unmet_conditions(&needs, c, true);
     bool can = needs.size == 0;
     text_release(&needs);
     return can;
 }
 
-struct shared_units_ranking shared_units_rank(const struct setup *setup,
-                                              const struct choices *choices)
+struct shared_units_worth_trying shared_units_rank_by_step_time(const struct setup *setup,
+                                                                const struct choices *choices)
 {
     struct choices c = *choices;
     struct unit_sharing_costs costs = sharing_costs_of(setup, choices);
-    struct shared_units_ranking ranking = {0};
+    struct shared_units_worth_trying ranking = {0};
     struct shared_units none = {0, 0}, limit = {c.pp - 1, c.pp - 1};
     c.shared_units = none;
     double plain_s = simulated_step_s(&c, &costs);
@@ -335,7 +343,7 @@ struct shared_units_ranking shared_units_rank(const struct setup *setup,
      * faster than sharing none */
     while (ranking.count + 1 < SHARED_UNITS_MAX) {
         struct shared_units best = none;
-        double best_s = plain_s * WORTH;
+        double best_s = plain_s * SHARING_WORTHWHILE_RATIO_MAX;
         for (c.shared_units.first = 0; c.shared_units.first <= limit.first; c.shared_units.first++)
             for (c.shared_units.last = 0; c.shared_units.last <= limit.last;
                  c.shared_units.last++) {
@@ -350,11 +358,11 @@ struct shared_units_ranking shared_units_rank(const struct setup *setup,
             }
         if (best.first + best.last == 0)
             break;
-        ranking.ranked[ranking.count++] = best;
+        ranking.fastest_first[ranking.count++] = best;
         /* sharing last units takes the most memory, since it needs the keys and values of all units: so the next choice
          * shares no last units, and if this choice shares none either, fewer first units */
         limit = (struct shared_units){best.last > 0 ? c.pp - 1 : best.first - 1, 0};
     }
-    ranking.ranked[ranking.count++] = none;
+    ranking.fastest_first[ranking.count++] = none;
     return ranking;
 }

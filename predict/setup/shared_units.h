@@ -12,15 +12,15 @@
 
 enum { SHARED_UNITS_MAX = 4 };
 
-/* Numbers of shared units that are worth trying. ranked[0] is predicted to be the fastest. Each later one is slower,
- * but needs less memory; the last shares nothing. */
-struct shared_units_ranking {
-    struct shared_units ranked[SHARED_UNITS_MAX];
+/* Numbers of shared units that are worth trying. fastest_first[0] is predicted to be the fastest. Each later one is
+ * slower, but needs less memory; the last shares nothing. */
+struct shared_units_worth_trying {
+    struct shared_units fastest_first[SHARED_UNITS_MAX];
     uint32_t count;
 };
 /* Ranks numbers of shared units for choices of pipeline `msp` whose needs_subsequence_tokens is false. */
-struct shared_units_ranking shared_units_rank(const struct setup *setup,
-                                              const struct choices *choices);
+struct shared_units_worth_trying shared_units_rank_by_step_time(const struct setup *setup,
+                                                                const struct choices *choices);
 
 /* Returns the seconds of all layers and the head in a replayed step. Only tests call it. */
 double shared_units_step_s(const struct setup *setup, const struct choices *choices,

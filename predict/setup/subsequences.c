@@ -20,7 +20,7 @@ void subsequences_set_open_choices(struct request *r, const struct setup *setup)
     if (!does_strategy_cut_sequences(r->strategy))
         return;
     if (!setup->is_partition_given)
-        r->length_rule = PARTITION_OPTION_FLOPS_FULL;
+        r->length_rule = SUBSEQUENCES_OF_EQUAL_FULL_FLOPS;
     if (!setup->offload_given && r->activations < 0)
-        r->offload_adaptive = true;
+        r->must_compute_offload_hidden_bytes = true;
 }

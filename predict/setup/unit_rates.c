@@ -7,12 +7,12 @@
  * device, takes a small part of its time. */
 enum { ROWS = 65536 };
 
-static double costed_seconds_of_work(const struct setup *setup, const struct choices *c,
+static double device_seconds_of_work(const struct setup *setup, const struct choices *c,
                                      const struct work *work)
 {
     const struct device_cost *cost = &setup->cost;
     if (cost->is_ideal)
-        return cost_ideal_s(setup->cluster.device.peak_flop_per_s, work);
+        return cost_ideal_s(setup->cluster.device.peak_bf16_flop_per_s, work);
     return cost_work_s(cost, (enum attention_impl)c->attention_impl, work);
 }
 
@@ -27,7 +27,7 @@ static double attention_seconds_per_pair(const struct setup *setup, const struct
                                       MASK_FULL, 0, 0}};
     if (transformer_v_head_dim(m) != m->head_dim)
         tile.attention.vdim = transformer_v_head_dim(m);
-    return costed_seconds_of_work(setup, c, &tile) * step_attention_slowdown(c) /
+    return device_seconds_of_work(setup, c, &tile) * step_attention_slowdown(c) /
            ((double)ROWS * ROWS);
 }
 
@@ -41,8 +41,9 @@ struct unit_rates unit_rates_of(const struct setup *setup, const struct choices 
     double linear = (double)transformer_layer_linear_flops_per_token(m) / c->tp;
     return (struct unit_rates){
         .products_s_per_token =
-            linear * costed_seconds_of_work(setup, c, &product) / work_flops(&product),
+            linear * device_seconds_of_work(setup, c, &product) / work_flops(&product),
         .attention_s_per_pair = attention_seconds_per_pair(setup, c, WORK_ATTENTION),
-        .backward_pair_s = attention_seconds_per_pair(setup, c, WORK_ATTENTION_BACKWARD),
+        .backward_attention_s_per_pair =
+            attention_seconds_per_pair(setup, c, WORK_ATTENTION_BACKWARD),
     };
 }

@@ -11,7 +11,7 @@ struct unit_rates {
     /* seconds for each token in the products of the forward; the backward takes twice that */
     double products_s_per_token;
     double attention_s_per_pair; /* seconds of attention for a query and a key that it sees */
-    double backward_pair_s;
+    double backward_attention_s_per_pair;
 };
 
 /* Returns the rates. The device must have costs for attention_impl of the choices. */

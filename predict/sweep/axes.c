@@ -17,7 +17,7 @@ void grid_axes_release(struct grid_axes *axes)
     *axes = (struct grid_axes){0};
 }
 
-static enum status add_value(struct grid_axis *axis, const char *value, struct diag *diag)
+static enum status add_value_to_axis(struct grid_axis *axis, const char *value, struct diag *diag)
 {
     if (axis->value_count == GRID_POINTS_MAX)
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "%s has more than %d values", axis->key,
@@ -30,8 +30,8 @@ static enum status add_value(struct grid_axis *axis, const char *value, struct d
     return STATUS_OK;
 }
 
-static enum status parse_list(struct arena *arena, struct grid_axis *axis, bool lines,
-                              struct diag *diag)
+static enum status parse_axis_value_list(struct arena *arena, struct grid_axis *axis, bool lines,
+                                         struct diag *diag)
 {
     const char *at = axis->values_text, *separator = lines || strchr(at, ';') != NULL ? ";" : ",";
     for (;;) {
@@ -44,7 +44,7 @@ static enum status parse_list(struct arena *arena, struct grid_axis *axis, bool 
             if (strcmp(axis->value[i], value) == 0)
                 return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "%s has the value '%s' twice",
                                   axis->key, value);
-        enum status status = add_value(axis, value, diag);
+        enum status status = add_value_to_axis(axis, value, diag);
         if (status != STATUS_OK || at[size] == '\0')
             return status;
         at += size + 1;
@@ -127,7 +127,7 @@ static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum
             return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
                               "%s: a value of the range '%s' is %g, which is not whole", axis->key,
                               axis->values_text, value);
-        enum status status = add_value(axis, print_number(arena, of, value), diag);
+        enum status status = add_value_to_axis(axis, print_number(arena, of, value), diag);
         if (status != STATUS_OK)
             return status;
     }
@@ -157,7 +157,7 @@ static enum status parse_cluster_values(struct arena *arena, struct grid_axis *a
         status = parse_range(arena, axis, unit[0] == '\0' ? AXIS_WHOLE_NUMBERS : AXIS_NUMBERS,
                              range, diag);
     } else {
-        status = parse_list(arena, axis, false, diag);
+        status = parse_axis_value_list(arena, axis, false, diag);
         if (status == STATUS_OK)
             unit = unit_suffix(axis->value[axis->value_count - 1]);
     }
@@ -198,7 +198,7 @@ enum status grid_axes_add_option(struct grid_axes *axes, const char *key, const 
     else if (of != AXIS_TEXTS && of != AXIS_TEXTS_WITH_COMMAS && strstr(given, "..") != NULL)
         status = parse_range(arena, axis, of, axis->values_text, diag);
     else
-        status = parse_list(arena, axis, of == AXIS_TEXTS_WITH_COMMAS, diag);
+        status = parse_axis_value_list(arena, axis, of == AXIS_TEXTS_WITH_COMMAS, diag);
     if (status == STATUS_OK && axis->value_count > GRID_POINTS_MAX / points)
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "the grid has more than %d points",
                           GRID_POINTS_MAX);

@@ -17,12 +17,12 @@ const char *const sweep_status_names[SWEEP_STATUS_COUNT] = {"fits", "may fit", "
 
 /* The destination of the cells of a row, or of the header with the names of the columns. The same calls make both, so
  * that they cannot disagree. */
-struct row_cells {
+struct sweep_row_writer {
     struct text *out;
     bool prints_names, is_first;
 };
 
-static void begin_cell(struct row_cells *cells)
+static void begin_csv_cell(struct sweep_row_writer *cells)
 {
     if (!cells->is_first)
         text_putc(cells->out, ',');
@@ -30,18 +30,18 @@ static void begin_cell(struct row_cells *cells)
 }
 
 /* Puts a text cell. value NULL: it is not known, and the cell stays empty. */
-static void put_text(struct row_cells *cells, const char *name, const char *value)
+static void put_text(struct sweep_row_writer *cells, const char *name, const char *value)
 {
-    begin_cell(cells);
+    begin_csv_cell(cells);
     if (cells->prints_names)
         records_append_field(cells->out, name);
     else if (value != NULL && value[0] != '\0')
         records_append_field(cells->out, value);
 }
 
-static void put_number(struct row_cells *cells, const char *name, bool known, double value)
+static void put_number(struct sweep_row_writer *cells, const char *name, bool known, double value)
 {
-    begin_cell(cells);
+    begin_csv_cell(cells);
     if (cells->prints_names)
         records_append_field(cells->out, name);
     else if (known)
@@ -49,13 +49,13 @@ static void put_number(struct row_cells *cells, const char *name, bool known, do
 }
 
 /* Puts a cell of bytes. For infinite memory, UINT64_MAX, the cell stays empty. */
-static void put_bytes(struct row_cells *cells, const char *name, bool known, uint64_t value)
+static void put_bytes(struct sweep_row_writer *cells, const char *name, bool known, uint64_t value)
 {
     put_number(cells, name, known && value != UINT64_MAX, (double)value);
 }
 
 /* Puts the cells of the choices. c NULL: they are not known, and the cells stay empty. */
-static void put_choices(struct row_cells *cells, const struct choices *c)
+static void put_choices(struct sweep_row_writer *cells, const struct choices *c)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         struct choice_value value[CHOICE_VALUES_MAX];
@@ -74,8 +74,8 @@ static void put_choices(struct row_cells *cells, const struct choices *c)
 }
 
 /* Puts the cells of times. MFU and HFU are known only for a whole step, not for a part of the model (--scope). */
-static void put_times(struct row_cells *cells, const struct prediction *p,
-                      const struct prediction_result *r)
+static void put_time_cells(struct sweep_row_writer *cells, const struct prediction *p,
+                           const struct prediction_result *r)
 {
     const struct interval *interval = &r->intervals.intervals_by_quantity[RESIDUAL_TIME];
     bool has_interval = r->is_whole_step && intervals_are_known(&r->intervals, RESIDUAL_TIME);
@@ -102,7 +102,7 @@ static void put_times(struct row_cells *cells, const struct prediction *p,
     put_number(cells, "casts_s", narrow, r->products.casts_s);
 }
 
-static void put_memory(struct row_cells *cells, const struct prediction *p,
+static void put_memory(struct sweep_row_writer *cells, const struct prediction *p,
                        const struct prediction_result *r, bool known)
 {
     const struct verdict *v = &r->verdict;
@@ -119,7 +119,7 @@ static void put_memory(struct row_cells *cells, const struct prediction *p,
                   r->peak_category_bytes[i]);
 }
 
-static void put_point(struct row_cells *cells, const struct grid_axes *axes, size_t point)
+static void put_point(struct sweep_row_writer *cells, const struct grid_axes *axes, size_t point)
 {
     cells->is_first = true;
     for (size_t a = 0; a < axes->axis_count; a++)
@@ -127,21 +127,21 @@ static void put_point(struct row_cells *cells, const struct grid_axes *axes, siz
                  cells->prints_names ? "" : grid_value_text(axes, point, a));
 }
 
-static void put_outcome_cells(struct row_cells *cells, const struct prediction *p, bool resolved,
-                              enum sweep_status status, const char *reason)
+static void put_outcome_cells(struct sweep_row_writer *cells, const struct prediction *p,
+                              bool resolved, enum sweep_status status, const char *reason)
 {
     struct prediction_result result;
-    prediction_read(&result, p);
+    prediction_fill_result(&result, p);
     put_text(cells, "status", sweep_status_names[status]);
     put_text(cells, "reason", reason);
-    put_times(cells, p, &result);
+    put_time_cells(cells, p, &result);
     put_memory(cells, p, &result, resolved);
     put_choices(cells, resolved && p->has_choices ? &p->choices : NULL);
 }
 
 void sweep_put_columns(struct text *out, const struct grid_axes *axes)
 {
-    struct row_cells cells = {.out = out, .prints_names = true};
+    struct sweep_row_writer cells = {.out = out, .prints_names = true};
     struct prediction nothing = {0};
     put_point(&cells, axes, 0);
     put_outcome_cells(&cells, &nothing, false, SWEEP_FITS, NULL);
@@ -150,7 +150,7 @@ void sweep_put_columns(struct text *out, const struct grid_axes *axes)
 void sweep_put_failed_row(struct text *row, const struct grid_axes *axes, size_t point,
                           const char *reason)
 {
-    struct row_cells cells = {.out = row};
+    struct sweep_row_writer cells = {.out = row};
     struct prediction nothing = {0};
     put_point(&cells, axes, point);
     put_outcome_cells(&cells, &nothing, false, SWEEP_FAILED, reason);
@@ -159,7 +159,7 @@ void sweep_put_failed_row(struct text *row, const struct grid_axes *axes, size_t
 /* ---- the row of a point ---- */
 
 /* Appends all messages of diag on one line, for the cell `reason`. */
-static void put_reason(struct text *out, const struct diag *diag)
+static void put_all_messages_on_one_line(struct text *out, const struct diag *diag)
 {
     size_t size = 0;
     const char *first = diag_first_message(diag, &size);
@@ -173,16 +173,16 @@ static void put_reason(struct text *out, const struct diag *diag)
 void sweep_put_refused_row(struct text *row, const struct grid_axes *axes, size_t point,
                            enum sweep_status status, const struct diag *diag)
 {
-    struct row_cells cells = {.out = row};
+    struct sweep_row_writer cells = {.out = row};
     struct prediction nothing = {0};
     struct text reason = {0};
-    put_reason(&reason, diag);
+    put_all_messages_on_one_line(&reason, diag);
     put_point(&cells, axes, point);
     put_outcome_cells(&cells, &nothing, false, status, reason.data);
     text_release(&reason);
 }
 
-enum sweep_status sweep_status_of(enum status status)
+enum sweep_status sweep_status_of_failure(enum status status)
 {
     return status == STATUS_SYSTEM ? SWEEP_FAILED : SWEEP_REFUSED;
 }
@@ -205,16 +205,16 @@ enum sweep_status sweep_point_predict(struct text *row, const struct grid_axes *
     if (status == STATUS_OK && p.is_simulated)
         status = spreads_find(&p.spreads, &p, &diag);
     if (status != STATUS_OK) {
-        outcome = sweep_status_of(status);
-        put_reason(&reason, &diag);
+        outcome = sweep_status_of_failure(status);
+        put_all_messages_on_one_line(&reason, &diag);
     } else if (!p.verdict.fits) {
-        outcome = setup->at_most_reason_mask != 0 ? SWEEP_MAY_FIT : SWEEP_DOES_NOT_FIT;
+        outcome = setup->mask_of_reasons_run_does_less != 0 ? SWEEP_MAY_FIT : SWEEP_DOES_NOT_FIT;
         if (outcome == SWEEP_MAY_FIT)
             text_puts(&reason, "at most, ");
         text_printf(&reason, "%s ", prediction_limit_name(p.verdict.limiting_memory));
         verdict_print(&reason, &p.verdict, p.verdict.limiting_memory);
     }
-    struct row_cells cells = {.out = row};
+    struct sweep_row_writer cells = {.out = row};
     put_point(&cells, axes, point);
     put_outcome_cells(&cells, &p, resolved, outcome, reason.data);
     text_release(&reason);

@@ -21,7 +21,7 @@ enum sweep_status {
 extern const char *const sweep_status_names[SWEEP_STATUS_COUNT];
 
 /* Returns the status of a point that could not be predicted: refused, or failed if the system failed. */
-enum sweep_status sweep_status_of(enum status status);
+enum sweep_status sweep_status_of_failure(enum status status);
 
 struct point_options {
     bool is_exact;        /* simulate every rank */

@@ -21,7 +21,7 @@ static double linear_flops_per_token(const struct transformer *m)
 }
 
 /* Returns the rate that each of `flows` flows has on a node's NICs. */
-static double nic_bytes_per_s(const struct cluster *c, double flows)
+static double nic_bytes_per_s_of_flow(const struct cluster *c, double flows)
 {
     return min_double(c->nic.bytes_per_s, (double)c->nic.count * c->nic.bytes_per_s / flows);
 }
@@ -59,20 +59,20 @@ struct baseline baseline_of(const struct choices *c, const struct cluster *clust
         .linear_flops = tokens * linear_flops_per_token(m),
         .message_bytes = 2 * s / cp * kv / hp * dtype,
         .inner_bytes_per_s = fabric,
-        .outer_bytes_per_s = ring_near ? fabric : nic_bytes_per_s(cluster, flows),
+        .outer_bytes_per_s = ring_near ? fabric : nic_bytes_per_s_of_flow(cluster, flows),
         .cp = cp,
         .window = c->ring_window,
         .layers = (double)m->layers,
-        .peak_flop_per_s = cluster->device.peak_flop_per_s,
+        .peak_flop_per_s = cluster->device.peak_bf16_flop_per_s,
         .forwards_per_step = c->activations == CHOICE_ACTIVATIONS_KEEP ? 1 : 2,
-        .sequences = (double)c->accumulation * (double)c->micro_batch,
+        .sequences_of_context_group = (double)c->accumulation * (double)c->micro_batch,
         .is_operator_only = c->scope != SCOPE_STEP,
     };
     b.core_forwards_per_step =
         c->activations == CHOICE_ACTIVATIONS_SELECTIVE ? 1 : b.forwards_per_step;
     if (hp > 1)
-        b.exchange_s = tokens * (2 * q + 2 * kv) * dtype * (hp - 1) / hp /
-                       (exchange_near ? fabric : nic_bytes_per_s(cluster, node));
+        b.forward_all_to_alls_s = tokens * (2 * q + 2 * kv) * dtype * (hp - 1) / hp /
+                                  (exchange_near ? fabric : nic_bytes_per_s_of_flow(cluster, node));
     return b;
 }
 
@@ -82,11 +82,11 @@ static double attention_core_s(const struct baseline *b, double share, double fl
 {
     double tile = flops * b->tile_flops / (share * b->peak_flop_per_s);
     if (b->cp == 1)
-        return b->exchange_s + tile;
+        return b->forward_all_to_alls_s + tile;
     double inner = bytes * b->message_bytes / b->inner_bytes_per_s;
     double outer = bytes * b->message_bytes / b->outer_bytes_per_s;
     double window = (b->window - 1) * max_double(tile, inner) + max_double(tile, outer);
-    return b->exchange_s + b->cp / b->window * window;
+    return b->forward_all_to_alls_s + b->cp / b->window * window;
 }
 
 double baseline_step_s(const struct baseline *b, double share)
@@ -96,10 +96,11 @@ double baseline_step_s(const struct baseline *b, double share)
     if (b->is_operator_only)
         return forward + backward;
     double products = (b->forwards_per_step + 2) * b->linear_flops / (share * b->peak_flop_per_s);
-    return b->sequences * (b->layers * (b->core_forwards_per_step * forward + backward) + products);
+    return b->sequences_of_context_group *
+           (b->layers * (b->core_forwards_per_step * forward + backward) + products);
 }
 
 double baseline_exchange_s(const struct baseline *b)
 {
-    return 2 * b->exchange_s;
+    return 2 * b->forward_all_to_alls_s;
 }

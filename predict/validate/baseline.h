@@ -25,12 +25,12 @@ struct baseline {
     /* flops of one tile of attention, and of all products of a forward */
     double tile_flops, linear_flops;
     double message_bytes, inner_bytes_per_s, outer_bytes_per_s;
-    double exchange_s; /* seconds of the all-to-alls of a forward */
+    double forward_all_to_alls_s; /* seconds of the all-to-alls of a forward */
     double cp, window, layers, peak_flop_per_s;
     /* how often a step computes the forward, recomputation included: forwards_per_step for products,
      * core_forwards_per_step for attention's core */
     double forwards_per_step, core_forwards_per_step;
-    double sequences;      /* sequences that a context-parallel group has in a step */
+    double sequences_of_context_group; /* sequences that a context-parallel group has in a step */
     bool is_operator_only; /* the attention operator is predicted, not the step (--scope) */
 };
 

@@ -16,7 +16,7 @@ double error_means_mean_absolute(const struct error_means *means)
     return means->absolute_sum / (double)means->count;
 }
 
-double error_means_mean(const struct error_means *means)
+double error_means_mean_signed(const struct error_means *means)
 {
     return means->sum / (double)means->count;
 }

@@ -15,6 +15,6 @@ struct error_means {
 
 void error_means_add(struct error_means *means, double error);
 double error_means_mean_absolute(const struct error_means *means); /* the mean of absolute values */
-double error_means_mean(const struct error_means *means);
+double error_means_mean_signed(const struct error_means *means);
 
 #endif

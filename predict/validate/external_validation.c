@@ -15,14 +15,14 @@ void external_validation_release(struct external_validation *v)
     *v = (struct external_validation){0};
 }
 
-bool external_is_device(const struct external_run *row, const char *name)
+bool external_row_is_of_gpu(const struct external_run *row, const char *name)
 {
     const char *gpu = row->cells[EXTERNAL_GPU];
     size_t size = strlen(name);
     return strcmp(gpu, name) == 0 || (strcspn(gpu, "-_") == size && strncmp(gpu, name, size) == 0);
 }
 
-const char *external_compared_memory(enum external_memory_kind kind)
+const char *external_compared_memory_name(enum external_memory_kind kind)
 {
     static const char *const compared[MEMORY_KIND_COUNT] = {
         [MEMORY_KIND_ALLOCATED] = "peak of tensors",
@@ -105,10 +105,10 @@ static void assign_answers_to_rows(struct external_validation *v)
 }
 
 /* Returns the predicted figure with which the second metric of a row is compared; NAN: there is none. */
-static double predicted_bytes_to_compare(enum external_metric metric,
+static double predicted_bytes_to_compare(enum external_second_metric metric,
                                          const struct external_answer *answer)
 {
-    switch (external_memory_kind(metric)) {
+    switch (external_metric_memory_kind(metric)) {
     case MEMORY_KIND_ALLOCATED:
         return answer->peak_bytes + (double)answer->reserved.bytes[RESERVED_BUCKETS];
     case MEMORY_KIND_RESERVED:
@@ -124,11 +124,12 @@ static struct external_result judge_row(const struct external_run *row,
                                         const struct external_answer *answer)
 {
     struct external_result result = external_make_unknown_result();
-    result.prediction_error = answer->error;
+    result.prediction_failure_text = answer->error;
     if (!answer->has_succeeded)
         return result;
     result.outcome = answer->verdict.fits ? OUTCOME_OK : OUTCOME_WRONG;
-    result.prediction_error = answer->verdict.fits ? NULL : "it ran, and is predicted not to fit";
+    result.prediction_failure_text =
+        answer->verdict.fits ? NULL : "it ran, and is predicted not to fit";
     result.step_s = answer->step_s;
     result.relative_error = row->step_s / answer->step_s - 1;
     result.peak_bytes = answer->peak_bytes;
@@ -159,7 +160,7 @@ double external_counted_time_error(const struct external_validation *v, size_t r
 
 double external_counted_memory_error(const struct external_validation *v, size_t row)
 {
-    return external_memory_kind(v->runs->rows[row].second_metric) == MEMORY_KIND_UNNAMED
+    return external_metric_memory_kind(v->runs->rows[row].second_metric) == MEMORY_KIND_UNNAMED
                ? (double)NAN
                : v->result[row].memory_error;
 }
@@ -169,7 +170,7 @@ double external_large_reserved_error(const struct external_validation *v, size_t
     const struct external_run *run = &v->runs->rows[row];
     const struct external_answer *answer = &v->answer[v->answer_of_row[row]];
     const bool is_large =
-        external_memory_kind(run->second_metric) == MEMORY_KIND_RESERVED &&
+        external_metric_memory_kind(run->second_metric) == MEMORY_KIND_RESERVED &&
         run->second_value >= LARGE_RESERVED_SHARE * (double)answer->reserved.available_bytes;
     return is_large ? v->result[row].memory_error : (double)NAN;
 }

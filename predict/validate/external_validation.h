@@ -53,10 +53,10 @@ void external_validation_release(struct external_validation *validation);
 
 /* Returns whether a row was measured on the device `name`, which is the name in the row or a kind ("a100" of
  * "a100_80gb"). */
-bool external_is_device(const struct external_run *row, const char *name);
+bool external_row_is_of_gpu(const struct external_run *row, const char *name);
 
 /* Returns the name of the predicted figure with which a figure of memory is compared; NULL for MEMORY_KIND_NONE. */
-const char *external_compared_memory(enum external_memory_kind kind);
+const char *external_compared_memory_name(enum external_memory_kind kind);
 
 /* Returns the error of a row's predicted time; NAN if it does not count, for the reason in the row's column `counts`,
  * or if the prediction failed. */

@@ -65,9 +65,9 @@ static enum status predict_errors_at(const struct leave_one_out *r, const double
 {
     struct perturbation perturbation[FITTED];
     for (size_t i = 0; i < FITTED; i++)
-        perturbation[i] = (struct perturbation){.perturbed_number_index =
-                                                    perturbation_index_of_number(fitted[i].number),
-                                                .factor = exp(x[i])};
+        perturbation[i] = (struct perturbation){
+            .perturbed_number_index = perturbation_index_of_number_named(fitted[i].number),
+            .factor = exp(x[i])};
     struct validation v = {
         .load_setup = r->load_setup, .perturbation = perturbation, .perturbation_count = FITTED};
     enum status status = validation_run(&v, &r->counted_rows, diag);
@@ -77,18 +77,18 @@ static enum status predict_errors_at(const struct leave_one_out *r, const double
     return status;
 }
 
-static double expected_deviation(const struct leave_one_out *r, size_t row)
+static double expected_error_deviation_of_row(const struct leave_one_out *r, size_t row)
 {
     return r->counted_rows.rows[row].metric == METRIC_SEQALLTOALL_MS ? exchange_deviation
                                                                      : row_deviation;
 }
 
-/* Returns whether a step of the fit uses a row: it has a finite derivative (is_used[]), is not of the table that is
- * left out, and was predicted with a finite error at the present numbers. */
+/* Returns whether a step of the fit uses a row: it has a finite derivative (does_fit_use_row[]), is not of the table
+ * that is left out, and was predicted with a finite error at the present numbers. */
 static bool is_row_fitted(const struct leave_one_out *r, size_t row, size_t without,
                           const double *error)
 {
-    return r->is_used[row] && !leave_one_out_table_has_row(r, without, row) &&
+    return r->does_fit_use_row[row] && !leave_one_out_table_has_row(r, without, row) &&
            isfinite(log1p(error[row]));
 }
 
@@ -108,8 +108,9 @@ static void take_gauss_newton_step(const struct leave_one_out *r, const double *
         if (!is_row_fitted(r, i, without, error))
             continue;
         for (size_t k = 0; k < FITTED; k++)
-            gsl_matrix_set(a, line, k, jacobian[i * FITTED + k] / expected_deviation(r, i));
-        gsl_vector_set(b, line++, -log1p(error[i]) / expected_deviation(r, i));
+            gsl_matrix_set(a, line, k,
+                           jacobian[i * FITTED + k] / expected_error_deviation_of_row(r, i));
+        gsl_vector_set(b, line++, -log1p(error[i]) / expected_error_deviation_of_row(r, i));
     }
     for (size_t k = 0; k < FITTED; k++, line++) {
         gsl_matrix_set(a, line, k, 1 / fitted[k].deviation);
@@ -132,7 +133,7 @@ static enum status refit_without_table(const struct leave_one_out *r, const doub
 {
     enum status status = STATUS_OK;
     memset(x, 0, FITTED * sizeof *x);
-    memcpy(error, r->shipped_error, r->counted_rows.row_count * sizeof *error);
+    memcpy(error, r->relative_error_as_shipped_by_row, r->counted_rows.row_count * sizeof *error);
     for (int i = 0; i < STEPS && status == STATUS_OK; i++) {
         take_gauss_newton_step(r, jacobian, without, error, x);
         status = predict_errors_at(r, x, error, diag);
@@ -151,8 +152,8 @@ static enum status find_jacobian(struct leave_one_out *r, double *jacobian, doub
             return status;
         for (size_t i = 0; i < r->counted_rows.row_count; i++) {
             jacobian[i * FITTED + k] =
-                (log1p(error[i]) - log1p(r->shipped_error[i])) / difference_step;
-            r->is_used[i] = r->is_used[i] && isfinite(jacobian[i * FITTED + k]);
+                (log1p(error[i]) - log1p(r->relative_error_as_shipped_by_row[i])) / difference_step;
+            r->does_fit_use_row[i] = r->does_fit_use_row[i] && isfinite(jacobian[i * FITTED + k]);
         }
     }
     return STATUS_OK;
@@ -168,11 +169,12 @@ static enum status copy_counted_rows(struct leave_one_out *r, const struct valid
         if (!v->row[i].counts_in_means || strcmp(row->cells[EXTERNAL_SOURCE], source) != 0)
             continue;
         r->counted_rows.rows[r->counted_rows.row_count++] = *row;
-        r->shipped_error[at] = v->row[i].result.relative_error;
-        r->is_used[at] = r->shipped_error[at] > -1; /* log(1 + error) must exist */
+        r->relative_error_as_shipped_by_row[at] = v->row[i].result.relative_error;
+        r->does_fit_use_row[at] =
+            r->relative_error_as_shipped_by_row[at] > -1; /* log(1 + error) must exist */
         while (t < r->table_count && !leave_one_out_table_has_row(r, t, at))
             t++;
-        if (t < r->table_count || !r->is_used[at])
+        if (t < r->table_count || !r->does_fit_use_row[at])
             continue;
         if (r->table_count == LEAVE_ONE_OUT_TABLES)
             return diag_error(
@@ -198,8 +200,9 @@ enum status leave_one_out_make(struct leave_one_out *r, const struct validation 
     *r = (struct leave_one_out){.load_setup = v->load_setup, .counted_rows = *v->rows};
     r->counted_rows.row_count = 0;
     r->counted_rows.rows = heap_zalloc(all, sizeof *r->counted_rows.rows);
-    r->is_used = heap_zalloc(all, sizeof *r->is_used);
-    r->shipped_error = heap_zalloc(all, sizeof *r->shipped_error);
+    r->does_fit_use_row = heap_zalloc(all, sizeof *r->does_fit_use_row);
+    r->relative_error_as_shipped_by_row =
+        heap_zalloc(all, sizeof *r->relative_error_as_shipped_by_row);
     r->errors_after_refits =
         heap_zalloc(all * (LEAVE_ONE_OUT_TABLES + 1), sizeof *r->errors_after_refits);
     enum status status = copy_counted_rows(r, v, diag);
@@ -214,9 +217,9 @@ enum status leave_one_out_make(struct leave_one_out *r, const struct validation 
 
 void leave_one_out_release(struct leave_one_out *r)
 {
-    free(r->is_used);
+    free(r->does_fit_use_row);
     free(r->counted_rows.rows);
     free(r->errors_after_refits);
-    free(r->shipped_error);
+    free(r->relative_error_as_shipped_by_row);
     *r = (struct leave_one_out){0};
 }

@@ -15,8 +15,8 @@ struct leave_one_out {
     struct external_runs counted_rows; /* the rows of the source that count */
     /* [table_count] the index of the first row of each table */
     size_t first_row_of_table[LEAVE_ONE_OUT_TABLES], table_count;
-    bool *is_used;         /* [rows] the fit uses the row */
-    double *shipped_error; /* [rows] relative errors with the shipped numbers */
+    bool *does_fit_use_row;                   /* [rows] the fit uses the row */
+    double *relative_error_as_shipped_by_row; /* [rows] relative errors with the shipped numbers */
     /* [tables + 1][rows] relative errors: in element t, after a fit to all tables but t; in the last one, after a fit
      * to all */
     double *errors_after_refits;

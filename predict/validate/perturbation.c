@@ -40,7 +40,7 @@ bool perturbation_put_name(struct text *name, size_t i)
     return true;
 }
 
-size_t perturbation_index_of_number(const char *name)
+size_t perturbation_index_of_number_named(const char *name)
 {
     struct text text = {0};
     size_t i = 0;

@@ -22,7 +22,7 @@ size_t perturbation_count(void); /* Returns how many numbers there are. */
 bool perturbation_put_name(struct text *name, size_t number);
 
 /* Returns the index of the number that has the name. There must be one. */
-size_t perturbation_index_of_number(const char *name);
+size_t perturbation_index_of_number_named(const char *name);
 
 void perturbation_apply(struct setup *setup, struct perturbation perturbation);
 

@@ -37,7 +37,7 @@ static enum status saved_layer_bytes(double *bytes, const struct setup *setup, i
                               .gpus_per_node = 1};
     struct activation_row *row;
     uint32_t rows;
-    enum status status = two_layers_make_table(&row, &rows, &request, diag);
+    enum status status = two_layers_make_activation_table(&row, &rows, &request, diag);
     *bytes = 0;
     for (uint32_t i = 0; i < rows; i++)
         if (row[i].class == ACTIVATION_FOR_OWN_BACKWARD ||
@@ -53,8 +53,8 @@ static enum status subsequence_length_of(int64_t *tokens, const struct setup *se
 {
     const struct request *r = &setup->request;
     int64_t pieces = r->subsequences;
-    const bool full = r->length_rule == PARTITION_OPTION_FLOPS_FULL;
-    if (pieces < 2 || (!full && r->length_rule != PARTITION_OPTION_FLOPS))
+    const bool full = r->length_rule == SUBSEQUENCES_OF_EQUAL_FULL_FLOPS;
+    if (pieces < 2 || (!full && r->length_rule != SUBSEQUENCES_OF_EQUAL_FLOPS))
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "a figure about a subsequence needs --subsequences of at least 2 and "
                           "--partition flops or flops-full in column args");

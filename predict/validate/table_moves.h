@@ -8,18 +8,18 @@
 #define TABLE_MOVES_NUMBER_CHANGE 0.1
 
 /* The effect of the machine's numbers on the errors of tables. A table is a source, a place in it and a metric;
- * first_row_of_table has its first row that counts. error_growth[0], error_growth[1]: by how much the mean absolute
- * error of each table grows if a number is lowered, and if it is raised. */
+ * first_row_of_table has its first row that counts. mean_error_growth_by_table[0], mean_error_growth_by_table[1]: by
+ * how much the mean absolute error of each table grows if a number is lowered, and if it is raised. */
 struct table_moves {
     size_t *first_row_of_table, table_count;
-    double *error_growth[2];
+    double *mean_error_growth_by_table[2];
 };
 
 void table_moves_init(struct table_moves *moves, const struct validation *validation);
 void table_moves_release(struct table_moves *moves);
 
 /* Predicts all rows with a number lowered and with it raised (predict/validate/perturbation.h), and fills
- * error_growth. */
+ * mean_error_growth_by_table. */
 enum status table_moves_find_growth(struct table_moves *moves, const struct validation *validation,
                                     size_t number, struct diag *diag);
 

@@ -31,14 +31,15 @@ static void search_longest(const struct setup *setup, bool above, struct validat
     struct longest longest;
     while (ladder.first_length_or_step_tokens / 2 >= VALIDATION_SHORTEST_TOKENS)
         ladder.first_length_or_step_tokens /= 2;
-    while (ladder_length(&ladder, ladder.length_count) <= (above ? LONGEST_LENGTH_TOKENS : seq) ||
+    while (ladder_tokens_of_rung(&ladder, ladder.length_count) <=
+               (above ? LONGEST_LENGTH_TOKENS : seq) ||
            ladder.length_count == 0)
         ladder.length_count++;
     if (longest_find(&longest, setup, &setup->request, &ladder, seq, NULL, diag) != STATUS_OK)
         return;
     answer->longest_tokens = longest.tokens;
-    answer->verdict = longest.tokens > 0 ? longest.verdict : longest.next_verdict;
-    answer->next_verdict = longest.next_verdict;
+    answer->verdict = longest.tokens > 0 ? longest.verdict : longest.verdict_of_shortest_unfit;
+    answer->next_verdict = longest.verdict_of_shortest_unfit;
     answer->reserved = longest.reserved;
 }
 
@@ -76,7 +77,7 @@ static enum status predict_run(const struct setup *setup, const struct external_
         answer->reserved = p.reserved;
     }
     if (status == STATUS_OK && wants_time) {
-        double peak = setup->cluster.device.peak_flop_per_s;
+        double peak = setup->cluster.device.peak_bf16_flop_per_s;
         answer->similarity = similarity_of(p.setup, &p.choices, p.profile);
         answer->step_s = p.sim.step_s;
         answer->has_baseline = baseline_covers_choices(&p.choices);
@@ -149,7 +150,7 @@ static bool searches_by_doubling(const struct external_run *row)
 {
     size_t size;
     return row->metric == METRIC_MAX_SEQ_LEN &&
-           external_group_value(row, VALIDATION_LENGTHS_KEY, &size) == NULL;
+           external_value_of_group_key(row, VALIDATION_LENGTHS_KEY, &size) == NULL;
 }
 
 /* Predicts the memory of all layouts of the row's group. Stores the length, the verdict and the memory of the longest
@@ -234,7 +235,7 @@ static bool metric_needs_time(const struct external_run *row)
     return wants_time[row->metric];
 }
 
-bool validation_same_run(const struct external_run *a, const struct external_run *b)
+bool validation_are_rows_of_one_run(const struct external_run *a, const struct external_run *b)
 {
     static const enum external_column columns[] = {
         EXTERNAL_SOURCE, EXTERNAL_PLACE, EXTERNAL_FRAMEWORK, EXTERNAL_MODEL, EXTERNAL_ARGS};
@@ -337,14 +338,14 @@ static void judge_length(struct validation *v, size_t i, const struct validated_
     if (answer->longest_tokens > 0)
         out->result.predicted = longest;
     else
-        out->result.predicted_text = measurement_word_for_value(METRIC_MAX_SEQ_LEN);
+        out->result.predicted_text = measurement_word_instead_of_number(METRIC_MAX_SEQ_LEN);
 }
 
 static void judge_verdict(struct validation *v, size_t i, const struct validated_run *answer)
 {
     struct validated_row *out = &v->row[i];
     out->result.predicted_text =
-        answer->verdict.fits ? "fits" : measurement_word_for_value(METRIC_VERDICT);
+        answer->verdict.fits ? "fits" : measurement_word_instead_of_number(METRIC_VERDICT);
     out->result.outcome = answer->verdict.fits ? OUTCOME_WRONG : OUTCOME_RIGHT;
 }
 
@@ -359,7 +360,7 @@ static void judge_row(struct validation *v, size_t i)
     }
     const struct validated_run *answer = &v->answer[out->run_index];
     if (!answer->has_succeeded) {
-        out->result.prediction_error = answer->error;
+        out->result.prediction_failure_text = answer->error;
         return;
     }
     switch (row->metric) {
@@ -376,7 +377,7 @@ static void judge_row(struct validation *v, size_t i)
         judge_value(v, i, answer->operator_times.elapsed_s);
         break;
     case METRIC_SEQALLTOALL_MS:
-        judge_value(v, i, answer->operator_times.exchange_s);
+        judge_value(v, i, answer->operator_times.all_to_all_and_its_kernels_s);
         break;
     case METRIC_COMM_OVER_COMPUTE:
         judge_value(v, i, answer->operator_times.ring_s / answer->operator_times.compute_s);
@@ -411,7 +412,7 @@ static void judge_row(struct validation *v, size_t i)
     case METRIC_SEQUENCES_PER_S:
     case METRIC_TFLOPS:
     case METRIC_COUNT:
-        out->result.prediction_error =
+        out->result.prediction_failure_text =
             "this metric is compared only of a training step: give measured_step_s";
         break;
     }
@@ -437,7 +438,7 @@ enum status validation_run(struct validation *v, const struct external_runs *row
     return status;
 }
 
-bool validation_same_table(const struct validation *v, size_t a, size_t b)
+bool validation_are_rows_of_one_table(const struct validation *v, size_t a, size_t b)
 {
     const struct external_run *one = &v->rows->rows[a], *other = &v->rows->rows[b];
     return strcmp(one->cells[EXTERNAL_SOURCE], other->cells[EXTERNAL_SOURCE]) == 0 &&
@@ -449,7 +450,7 @@ struct error_means validation_table_means(const struct validation *v, size_t i, 
 {
     struct error_means means = {0};
     for (size_t k = i; k < v->rows->row_count; k++)
-        if (v->row[k].counts_in_means && validation_same_table(v, i, k)) {
+        if (v->row[k].counts_in_means && validation_are_rows_of_one_table(v, i, k)) {
             done[k] = true;
             error_means_add(&means, v->row[k].result.relative_error);
         }

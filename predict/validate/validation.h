@@ -107,10 +107,10 @@ enum status validation_check_columns(const struct external_run *row, const struc
 double validation_relative_error(const struct external_run *row, double predicted);
 
 /* Returns whether two rows are of one run: their source, place, framework, model and args agree. */
-bool validation_same_run(const struct external_run *a, const struct external_run *b);
+bool validation_are_rows_of_one_run(const struct external_run *a, const struct external_run *b);
 
 /* Returns whether two rows have the same source, place and metric. */
-bool validation_same_table(const struct validation *validation, size_t a, size_t b);
+bool validation_are_rows_of_one_table(const struct validation *validation, size_t a, size_t b);
 
 /* Sums up the errors of the rows from row `row` on that have its table and count in means, and sets done[] of each. */
 struct error_means validation_table_means(const struct validation *validation, size_t row,

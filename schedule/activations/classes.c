@@ -13,14 +13,14 @@ enum { SHARED = 1, READ_BACK = 2, READ_OUTSIDE = 4 };
 
 struct buffer_uses {
     uint16_t maker_unit; /* the unit that made the buffer */
-    bool is_made;
+    bool is_made_in_forward;
     uint8_t use_bits; /* bits SHARED, READ_BACK, READ_OUTSIDE */
 };
 
-static void record_read(const struct ir *ir, uint32_t op, struct buffer_uses *use)
+static void add_read_to_buffer_uses(const struct ir *ir, uint32_t op, struct buffer_uses *use)
 {
     bool forward = ir->op.phase[op] == PHASE_FORWARD, layer = ir->op.layer[op] != IR_NONE16;
-    if (!use->is_made)
+    if (!use->is_made_in_forward)
         return;
     if (ir->op.micro[op] != use->maker_unit)
         use->use_bits |= SHARED;
@@ -28,11 +28,11 @@ static void record_read(const struct ir *ir, uint32_t op, struct buffer_uses *us
         use->use_bits |= layer ? READ_BACK : READ_OUTSIDE;
 }
 
-static void record_write(const struct ir *ir, uint32_t op, struct buffer_uses *use)
+static void add_write_to_buffer_uses(const struct ir *ir, uint32_t op, struct buffer_uses *use)
 {
     bool forward = ir->op.phase[op] == PHASE_FORWARD && ir->op.layer[op] != IR_NONE16;
-    if (!use->is_made && forward) {
-        use->is_made = true;
+    if (!use->is_made_in_forward && forward) {
+        use->is_made_in_forward = true;
         use->maker_unit = ir->op.micro[op];
     } else if (!forward || ir->op.micro[op] != use->maker_unit) {
         use->use_bits |= SHARED;
@@ -45,14 +45,14 @@ void activations_classify(const struct ir *ir, const uint32_t *list, uint32_t co
     for (uint32_t i = 0; i < count; i++) {
         uint32_t op = list != NULL ? list[i] : i, reads = ir->op.read_count[op];
         for (uint32_t k = 0; k < reads; k++)
-            record_read(ir, op, &use[ir_touched_buffer(ir, op, k)]);
+            add_read_to_buffer_uses(ir, op, &use[ir_touched_buffer(ir, op, k)]);
         for (uint32_t k = reads; k < reads + (uint32_t)ir->op.write_count[op]; k++)
-            record_write(ir, op, &use[ir_touched_buffer(ir, op, k)]);
+            add_write_to_buffer_uses(ir, op, &use[ir_touched_buffer(ir, op, k)]);
     }
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         bool fixed =
             (ir->buffer.flags[b] & BUFFER_PERSISTENT) != 0 || ir->buffer.memory[b] != MEMORY_HBM;
-        if (!use[b].is_made || fixed)
+        if (!use[b].is_made_in_forward || fixed)
             class[b] = ACTIVATION_NONE;
         else if (use[b].use_bits & SHARED)
             class[b] = ACTIVATION_SHARED_BY_UNITS;

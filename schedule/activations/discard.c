@@ -1,12 +1,12 @@
 /* Drops the results of modules of a layer where activations are otherwise kept (Megatron-LM's --recompute-modules). The
  * ops that made them are repeated in the backward, on buffers of their own.
  *
- * Emission says which buffers a module drops (emit_record_discarded_buffer()). An op is repeated if all that it writes
+ * Emission says which buffers a module drops (emit_record_recomputed_buffer()). An op is repeated if all that it writes
  * is dropped, and the backward or another repeated op reads some of it. It is repeated just before the first op of the
  * backward that needs it.
  *
  * Two modules, mlp and moe, are functions: Megatron-LM computes each of them again as a whole
- * (tensor_parallel.checkpoint()), before the layer's backward begins; see emit_record_discarded_function(). Their ops
+ * (tensor_parallel.checkpoint()), before the layer's backward begins; see emit_record_recomputed_module(). Their ops
  * that write a buffer of several layers, such as the one into which tensor ranks gather, are repeated as well. Of the
  * other modules (layernorm, moe_act, mla_up_proj: tensor_parallel.random.CheckpointWithoutOutput) only what is read is
  * made again. A profile that recomputes whole layers repeats all ops of mlp, moe and shared_experts, also those whose
@@ -22,10 +22,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct layer_op_positions_of_unit { /* a layer of one unit: positions in the list */
-    uint32_t begin, end;            /* of its forward */
-    uint32_t last_op;               /* the last op of its backward */
-    bool backward_has_begun;        /* its backward has begun in the new list */
+struct layer_op_positions_of_unit {     /* a layer of one unit: positions in the list */
+    uint32_t begin, end;                /* of its forward */
+    uint32_t last_backward_op_position; /* the last op of its backward */
+    bool backward_has_begun;            /* its backward has begun in the new list */
 };
 
 struct discard_pass {
@@ -33,11 +33,12 @@ struct discard_pass {
     struct ir *ir;
     struct op_list new_list;
     uint32_t layer_count;
-    struct layer_op_positions_of_unit *part; /* unit * layer_count + layer */
+    struct layer_op_positions_of_unit *layer_of_unit; /* unit * layer_count + layer */
     uint8_t *module; /* per buffer: 1 + enum recompute_module; 0: it is kept */
     /* per op: 1 + enum recompute_module if it is an op of a function (mlp or moe); else 0 */
     uint8_t *recomputed_module_of_op_plus_1;
-    bool *is_shared; /* per buffer: not only one layer's forward writes it, or it is persistent */
+    /* per buffer: not only one layer's forward writes it, or it is persistent */
+    bool *buffer_cannot_be_dropped;
     /* per buffer: the one that replaces it in the backward; IR_NONE: none yet */
     uint32_t *repeated_buffer;
     /* per buffer: the number of the last search (repeat_needed_ops()) that needs it; 0: no search has needed it */
@@ -55,14 +56,15 @@ static bool is_in_backward(const struct ir *ir, uint32_t op)
 
 /* Returns the module to which an op of a forward belongs, as 1 + enum recompute_module. 0: it belongs to none, because
  * a buffer that it writes is kept, or because it writes nothing. */
-static uint8_t module_of_op(const struct discard_pass *d, uint32_t op)
+static uint8_t dropped_module_of_op_plus_1(const struct discard_pass *d, uint32_t op)
 {
     const uint32_t reads = d->ir->op.read_count[op], operands = reads + d->ir->op.write_count[op];
     uint8_t module = 0;
     for (uint32_t k = reads; k < operands; k++) {
         const uint32_t buffer = ir_touched_buffer(d->ir, op, k);
-        const uint8_t of =
-            d->is_shared[buffer] ? d->recomputed_module_of_op_plus_1[op] : d->module[buffer];
+        const uint8_t of = d->buffer_cannot_be_dropped[buffer]
+                               ? d->recomputed_module_of_op_plus_1[op]
+                               : d->module[buffer];
         if (of == 0)
             return 0;
         module = of;
@@ -76,14 +78,15 @@ static void mark_dropped_buffers(struct discard_pass *d, const struct op_list *l
 {
     const struct emit *e = d->e;
     const struct ir *ir = d->ir;
-    for (uint32_t i = 0; i < e->discarded_count; i++)
-        d->module[e->discarded[i].buffer.i] = (uint8_t)(1 + e->discarded[i].module);
-    for (uint32_t i = 0; i < e->caches.count; i++)
-        d->module[e->caches.buffer[i].i] = 0;
-    for (uint32_t i = 0; i < e->repeated_function_count; i++)
-        memset(d->recomputed_module_of_op_plus_1 + e->repeated_function[i].begin,
-               1 + e->repeated_function[i].module,
-               e->repeated_function[i].end - e->repeated_function[i].begin);
+    for (uint32_t i = 0; i < e->recomputed_buffer_count; i++)
+        d->module[e->recomputed_buffers[i].buffer.i] =
+            (uint8_t)(1 + e->recomputed_buffers[i].module);
+    for (uint32_t i = 0; i < e->buffers_never_recomputed.count; i++)
+        d->module[e->buffers_never_recomputed.buffer[i].i] = 0;
+    for (uint32_t i = 0; i < e->recomputed_module_count; i++)
+        memset(d->recomputed_module_of_op_plus_1 + e->recomputed_module_ops[i].begin,
+               1 + e->recomputed_module_ops[i].module,
+               e->recomputed_module_ops[i].end - e->recomputed_module_ops[i].begin);
     for (uint32_t i = 0; i < list->count; i++) {
         const uint32_t op = list->op[i], reads = ir->op.read_count[op];
         if (ir->op.kind[op] != WORK_QUANTISE || ir->op.phase[op] != PHASE_FORWARD)
@@ -94,8 +97,8 @@ static void mark_dropped_buffers(struct discard_pass *d, const struct op_list *l
     }
 }
 
-/* Sets is_shared of the written buffers that are persistent, or that not only one layer's forward writes. Such buffers
- * are not dropped; a repeated op writes the same buffer again. */
+/* Sets buffer_cannot_be_dropped of the written buffers that are persistent, or that not only one layer's forward
+ * writes. Such buffers are not dropped; a repeated op writes the same buffer again. */
 static void find_buffers_that_cannot_be_dropped(struct discard_pass *d, const struct op_list *list)
 {
     const struct ir *ir = d->ir;
@@ -106,13 +109,14 @@ static void find_buffers_that_cannot_be_dropped(struct discard_pass *d, const st
         const uint32_t by = forward ? segment_of_op(ir, d->layer_count, op) : UINT32_MAX - 1;
         for (uint32_t k = reads; k < reads + ir->op.write_count[op]; k++) {
             const uint32_t buffer = ir_touched_buffer(ir, op, k);
-            d->is_shared[buffer] |= (writer[buffer] != IR_NONE && writer[buffer] != by) ||
-                                    (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
+            d->buffer_cannot_be_dropped[buffer] |=
+                (writer[buffer] != IR_NONE && writer[buffer] != by) ||
+                (ir->buffer.flags[buffer] & BUFFER_PERSISTENT);
             writer[buffer] = by;
         }
     }
     for (uint32_t b = 0; b < ir->buffer.count; b++)
-        if (d->is_shared[b])
+        if (d->buffer_cannot_be_dropped[b])
             d->module[b] = 0;
     free(writer);
 }
@@ -122,11 +126,12 @@ static void find_layers_of_units(struct discard_pass *d, const struct op_list *l
     for (uint32_t i = 0; i < list->count; i++) {
         const uint32_t op = list->op[i];
         if (is_in_backward(d->ir, op))
-            d->part[segment_of_op(d->ir, d->layer_count, op)].last_op = i;
+            d->layer_of_unit[segment_of_op(d->ir, d->layer_count, op)].last_backward_op_position =
+                i;
         if (d->ir->op.layer[op] == IR_NONE16 || d->ir->op.phase[op] != PHASE_FORWARD)
             continue;
         struct layer_op_positions_of_unit *part =
-            &d->part[segment_of_op(d->ir, d->layer_count, op)];
+            &d->layer_of_unit[segment_of_op(d->ir, d->layer_count, op)];
         if (part->begin == part->end)
             part->begin = i;
         part->end = i + 1;
@@ -143,7 +148,8 @@ static void repeat_op(struct discard_pass *d, uint32_t op)
     assert(operands <= ARRAY_LEN(of));
     for (uint32_t k = 0; k < operands; k++) {
         const uint32_t buffer = ir_touched_buffer(ir, op, k);
-        if (k >= reads && d->repeated_buffer[buffer] == IR_NONE && !d->is_shared[buffer])
+        if (k >= reads && d->repeated_buffer[buffer] == IR_NONE &&
+            !d->buffer_cannot_be_dropped[buffer])
             d->repeated_buffer[buffer] = ir_add_buffer_like(ir, (buffer_id){buffer}).i;
     }
     for (uint32_t k = 0; k < operands; k++) {
@@ -167,7 +173,7 @@ static bool is_repeatable(const struct discard_pass *d, uint32_t op, uint32_t wh
            segment_of_op(d->ir, d->layer_count, op) == which && d->repetition_of_op[op] == IR_NONE;
 }
 
-static bool module_is_function(uint8_t module)
+static bool module_is_mlp_or_moe(uint8_t module)
 {
     return module == 1 + RECOMPUTE_MLP || module == 1 + RECOMPUTE_MOE;
 }
@@ -180,8 +186,8 @@ static void repeat_needed_ops(struct discard_pass *d, const struct op_list *in, 
                               uint8_t module)
 {
     const struct ir *ir = d->ir;
-    const struct layer_op_positions_of_unit part = d->part[which];
-    const bool whole = (module_is_function(module) || module == 1 + RECOMPUTE_SHARED_EXPERTS) &&
+    const struct layer_op_positions_of_unit part = d->layer_of_unit[which];
+    const bool whole = (module_is_mlp_or_moe(module) || module == 1 + RECOMPUTE_SHARED_EXPERTS) &&
                        d->e->choices->profile->recomputes_whole_layer;
     const uint32_t search = d->search_count;
     uint8_t *repeats = heap_zalloc(part.end - part.begin, 1);
@@ -191,7 +197,7 @@ static void repeat_needed_ops(struct discard_pass *d, const struct op_list *in, 
                        operands = reads + ir->op.write_count[op];
         if (!is_repeatable(d, op, which))
             continue;
-        const uint8_t of = module_of_op(d, op);
+        const uint8_t of = dropped_module_of_op_plus_1(d, op);
         bool needed = operands == reads ? after : whole && of == module;
         for (uint32_t k = reads; of != 0 && k < operands; k++)
             needed =
@@ -200,7 +206,7 @@ static void repeat_needed_ops(struct discard_pass *d, const struct op_list *in, 
         repeats[i - part.begin] = needed;
         for (uint32_t k = 0; needed && k < reads; k++) {
             const uint32_t read = ir_touched_buffer(ir, op, k);
-            if (d->module[read] != 0 || d->is_shared[read])
+            if (d->module[read] != 0 || d->buffer_cannot_be_dropped[read])
                 d->last_search_that_needs_buffer[read] = search;
         }
     }
@@ -212,19 +218,20 @@ static void repeat_needed_ops(struct discard_pass *d, const struct op_list *in, 
 
 /* Repeats mlp or moe before the first op of a layer's backward (position `begin` of the list), if the backward reads
  * what the module dropped. */
-static void repeat_functions(struct discard_pass *d, const struct op_list *in, uint32_t begin)
+static void repeat_dropped_mlp_or_moe(struct discard_pass *d, const struct op_list *in,
+                                      uint32_t begin)
 {
     const struct ir *ir = d->ir;
     const uint32_t which = segment_of_op(ir, d->layer_count, in->op[begin]);
     uint8_t module = 0;
     d->search_count++;
-    for (uint32_t i = begin; i <= d->part[which].last_op; i++) {
+    for (uint32_t i = begin; i <= d->layer_of_unit[which].last_backward_op_position; i++) {
         const uint32_t op = in->op[i];
         if (!is_in_backward(ir, op) || segment_of_op(ir, d->layer_count, op) != which)
             continue;
         for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
             const uint32_t buffer = ir_touched_buffer(ir, op, k);
-            if (!module_is_function(d->module[buffer]))
+            if (!module_is_mlp_or_moe(d->module[buffer]))
                 continue;
             module = d->module[buffer];
             d->last_search_that_needs_buffer[buffer] = d->search_count;
@@ -236,14 +243,15 @@ static void repeat_functions(struct discard_pass *d, const struct op_list *in, u
 
 /* Makes an op of a layer's backward, at position `at` of the list, read the repeated buffers in place of dropped ones.
  * Repeats the ops that make them if this op is the first that reads them. Before the first op of the backward it
- * repeats mlp or moe (repeat_functions()). */
-static void rewrite_backward(struct discard_pass *d, const struct op_list *in, uint32_t at)
+ * repeats mlp or moe (repeat_dropped_mlp_or_moe()). */
+static void rewrite_operands_of_backward_op(struct discard_pass *d, const struct op_list *in,
+                                            uint32_t at)
 {
     struct ir *ir = d->ir;
     const uint32_t op = in->op[at], which = segment_of_op(ir, d->layer_count, op);
-    if (!d->part[which].backward_has_begun) {
-        d->part[which].backward_has_begun = true;
-        repeat_functions(d, in, at);
+    if (!d->layer_of_unit[which].backward_has_begun) {
+        d->layer_of_unit[which].backward_has_begun = true;
+        repeat_dropped_mlp_or_moe(d, in, at);
     }
     for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
         const uint32_t buffer = ir_touched_buffer(ir, op, k);
@@ -280,10 +288,12 @@ void pass_discard(struct emit *e, struct op_list *list)
         .e = e,
         .ir = ir,
         .layer_count = layers,
-        .part = heap_zalloc(layers * pipeline_unit_count(e->choices), sizeof *d.part),
+        .layer_of_unit =
+            heap_zalloc(layers * pipeline_unit_count(e->choices), sizeof *d.layer_of_unit),
         .module = heap_zalloc(ir->buffer.count, 1),
         .recomputed_module_of_op_plus_1 = heap_zalloc(ir->op.count, 1),
-        .is_shared = heap_zalloc(ir->buffer.count, sizeof *d.is_shared),
+        .buffer_cannot_be_dropped =
+            heap_zalloc(ir->buffer.count, sizeof *d.buffer_cannot_be_dropped),
         .repeated_buffer = ir_new_empty_ids(ir->buffer.count),
         .last_search_that_needs_buffer =
             heap_zalloc(ir->buffer.count, sizeof *d.last_search_that_needs_buffer),
@@ -297,14 +307,14 @@ void pass_discard(struct emit *e, struct op_list *list)
     for (uint32_t i = 0; i < list->count; i++) {
         const uint32_t op = list->op[i];
         if (is_in_backward(ir, op))
-            rewrite_backward(&d, list, i);
+            rewrite_operands_of_backward_op(&d, list, i);
         op_list_push(&d.new_list, (op_id){op});
     }
     repeat_lifetime_extensions(&d);
-    free(d.part);
+    free(d.layer_of_unit);
     free(d.module);
     free(d.recomputed_module_of_op_plus_1);
-    free(d.is_shared);
+    free(d.buffer_cannot_be_dropped);
     free(d.repeated_buffer);
     free(d.last_search_that_needs_buffer);
     free(d.repetition_of_op);

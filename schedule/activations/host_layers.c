@@ -23,7 +23,7 @@ struct host_tensor { /* a tensor that goes to the host */
     uint32_t segment;
 };
 
-struct host_segment {                /* one layer of one unit */
+struct unit_layer_on_host {          /* one layer of one unit */
     uint32_t first_item, item_count; /* rows of `item`, which are sorted by segment */
     /* positions in the list: `begin`, of the forward's first op; `end`, of its last op; IR_NONE: there is no
      * forward */
@@ -37,13 +37,13 @@ struct host_layers {
     struct ir *ir;
     struct op_list new_list; /* the list that replaces the old one */
     uint32_t layer_count, host_layer_count;
-    struct host_segment *segment;
-    struct host_tensor *item;
+    struct unit_layer_on_host *layers_on_host;
+    struct host_tensor *tensors_on_host;
     uint32_t item_count;
-    uint32_t *item_of_buffer; /* 1 + row of `item` */
+    uint32_t *item_of_buffer_plus_1; /* 1 + row of `item` */
 };
 
-static int compare_segments(const void *a, const void *b)
+static int compare_host_tensors_by_segment(const void *a, const void *b)
 {
     const struct host_tensor *x = a, *y = b;
     if (x->segment != y->segment)
@@ -64,9 +64,9 @@ static void find_tensors_to_copy_to_host(struct host_layers *h, const struct op_
             continue;
         const uint32_t which = segment_of_op(ir, h->layer_count, op);
         if (ir->op.phase[op] == PHASE_FORWARD) {
-            if (h->segment[which].begin == IR_NONE)
-                h->segment[which].begin = i;
-            h->segment[which].end = i;
+            if (h->layers_on_host[which].begin == IR_NONE)
+                h->layers_on_host[which].begin = i;
+            h->layers_on_host[which].end = i;
             continue;
         }
         for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
@@ -77,16 +77,18 @@ static void find_tensors_to_copy_to_host(struct host_layers *h, const struct op_
             if (which % h->layer_count < h->host_layer_count &&
                 ir->buffer.category[b] == CATEGORY_ACTIVATION &&
                 ir_whole_view(ir, (buffer_id){b}).count >= LEAST_ELEMENTS)
-                h->item[h->item_count++] = (struct host_tensor){{b}, {IR_NONE}, {IR_NONE}, which};
+                h->tensors_on_host[h->item_count++] =
+                    (struct host_tensor){{b}, {IR_NONE}, {IR_NONE}, which};
         }
     }
     free(class);
-    qsort(h->item, h->item_count, sizeof *h->item, compare_segments);
+    qsort(h->tensors_on_host, h->item_count, sizeof *h->tensors_on_host,
+          compare_host_tensors_by_segment);
     for (uint32_t i = 0; i < h->item_count; i++) {
-        struct host_segment *segment = &h->segment[h->item[i].segment];
+        struct unit_layer_on_host *segment = &h->layers_on_host[h->tensors_on_host[i].segment];
         if (segment->item_count++ == 0)
             segment->first_item = i;
-        h->item_of_buffer[h->item[i].buffer.i] = i + 1;
+        h->item_of_buffer_plus_1[h->tensors_on_host[i].buffer.i] = i + 1;
     }
 }
 
@@ -99,16 +101,17 @@ static op_id emit_tensor_copy(struct host_layers *h, enum work_kind kind, buffer
                                   IR_NONE16,
                                   IR_NONE16,
                                   (uint16_t)(segment / h->layer_count)};
-    op_id op = emit_copy(h->e, kind, false, view_whole(h->e, from), view_whole(h->e, to));
+    op_id op =
+        emit_host_device_copy(h->e, kind, false, view_whole(h->e, from), view_whole(h->e, to));
     op_list_push(&h->new_list, op);
     return op;
 }
 
 static void emit_segment_copies_to_host(struct host_layers *h, uint32_t which)
 {
-    struct host_segment *segment = &h->segment[which];
+    struct unit_layer_on_host *segment = &h->layers_on_host[which];
     for (uint32_t i = segment->first_item; i < segment->first_item + segment->item_count; i++) {
-        struct host_tensor *item = &h->item[i];
+        struct host_tensor *item = &h->tensors_on_host[i];
         item->host_buffer = ir_add_buffer_like(h->ir, item->buffer);
         h->ir->buffer.memory[item->host_buffer.i] = MEMORY_PINNED;
         segment->last_copy_op_to_host =
@@ -120,14 +123,14 @@ static void emit_segment_copies_to_host(struct host_layers *h, uint32_t which)
  * nothing if they have been emitted. */
 static void load_segment(struct host_layers *h, uint32_t which)
 {
-    struct host_segment *segment = &h->segment[which];
+    struct unit_layer_on_host *segment = &h->layers_on_host[which];
     if (segment->is_loaded)
         return;
     segment->is_loaded = true;
     const op_id after =
         op_list_last_on_stream(&h->new_list, h->new_list.count, h->ir, h->e->stream.compute);
     for (uint32_t i = segment->first_item; i < segment->first_item + segment->item_count; i++) {
-        struct host_tensor *item = &h->item[i];
+        struct host_tensor *item = &h->tensors_on_host[i];
         item->loaded_buffer = ir_add_buffer_like(h->ir, item->buffer);
         op_id op = emit_tensor_copy(h, WORK_H2D, item->host_buffer, item->loaded_buffer, which);
         if (after.i != IR_NONE)
@@ -155,12 +158,12 @@ static void rewrite_list(struct host_layers *h, const struct op_list *in)
             continue;
         }
         const uint32_t which = segment_of_op(ir, h->layer_count, op.i);
-        const struct host_segment *segment = &h->segment[which];
+        const struct unit_layer_on_host *segment = &h->layers_on_host[which];
         const bool forward = ir->op.phase[op.i] == PHASE_FORWARD;
         if (forward && i == segment->begin) {
             const uint32_t earlier = host_segment_of_earlier_layer(h, which, stay);
-            if (earlier != IR_NONE && h->segment[earlier].last_copy_op_to_host.i != IR_NONE)
-                emit_add_dependency(h->e, op, h->segment[earlier].last_copy_op_to_host);
+            if (earlier != IR_NONE && h->layers_on_host[earlier].last_copy_op_to_host.i != IR_NONE)
+                emit_add_dependency(h->e, op, h->layers_on_host[earlier].last_copy_op_to_host);
         }
         if (!forward) {
             const uint32_t next =
@@ -170,9 +173,9 @@ static void rewrite_list(struct host_layers *h, const struct op_list *in)
             if (which % h->layer_count < h->host_layer_count)
                 load_segment(h, which);
             for (uint32_t k = 0; k < ir->op.read_count[op.i]; k++) {
-                const uint32_t row = h->item_of_buffer[ir_touched_buffer(ir, op.i, k)];
+                const uint32_t row = h->item_of_buffer_plus_1[ir_touched_buffer(ir, op.i, k)];
                 if (row > 0)
-                    ir_redirect_operand(h->ir, op.i, k, h->item[row - 1].loaded_buffer);
+                    ir_redirect_operand(h->ir, op.i, k, h->tensors_on_host[row - 1].loaded_buffer);
             }
         }
         op_list_push(&h->new_list, op);
@@ -190,17 +193,18 @@ void pass_offload_first_layers(struct emit *e, struct op_list *list)
         .ir = e->ir,
         .layer_count = layers,
         .host_layer_count = e->choices->host_layers,
-        .segment = heap_zalloc(segments, sizeof *h.segment),
-        .item = heap_alloc((size_t)buffers + 1, sizeof *h.item),
-        .item_of_buffer = heap_zalloc((size_t)buffers + 1, sizeof *h.item_of_buffer),
+        .layers_on_host = heap_zalloc(segments, sizeof *h.layers_on_host),
+        .tensors_on_host = heap_alloc((size_t)buffers + 1, sizeof *h.tensors_on_host),
+        .item_of_buffer_plus_1 = heap_zalloc((size_t)buffers + 1, sizeof *h.item_of_buffer_plus_1),
     };
     for (uint32_t i = 0; i < segments; i++)
-        h.segment[i].begin = h.segment[i].end = h.segment[i].last_copy_op_to_host.i = IR_NONE;
+        h.layers_on_host[i].begin = h.layers_on_host[i].end =
+            h.layers_on_host[i].last_copy_op_to_host.i = IR_NONE;
     find_tensors_to_copy_to_host(&h, list);
     rewrite_list(&h, list);
-    free(h.segment);
-    free(h.item);
-    free(h.item_of_buffer);
+    free(h.layers_on_host);
+    free(h.tensors_on_host);
+    free(h.item_of_buffer_plus_1);
     op_list_release(list);
     *list = h.new_list;
 }

@@ -47,7 +47,7 @@ struct offload_pass {
     struct segment *segment;
     struct offloaded_tensor *item;
     uint32_t item_count;
-    uint32_t *item_of_buffer; /* 1 + row of `item` */
+    uint32_t *item_of_buffer_plus_1; /* 1 + row of `item` */
     /* the last copies to the host of the last two segments that were stored, the earlier one first; IR_NONE: none */
     op_id last_store_ops[2];
 };
@@ -59,7 +59,7 @@ static void add_offloaded_tensor(struct offload_pass *o, struct segment *segment
     if (segment->items++ == 0)
         segment->item = o->item_count;
     o->item[o->item_count++] = (struct offloaded_tensor){{buffer}, {IR_NONE}, {IR_NONE}};
-    o->item_of_buffer[buffer] = o->item_count;
+    o->item_of_buffer_plus_1[buffer] = o->item_count;
 }
 
 /* Sets the items of each segment, and where the segment begins and ends. With offloads_layer_inputs, a layer's item is
@@ -87,7 +87,7 @@ static void find_offloaded_tensors(struct offload_pass *o, const struct op_list 
         for (uint32_t k = reads; k < reads + ir->op.write_count[op]; k++) {
             uint32_t buffer = ir_touched_buffer(ir, op, k);
             maker[buffer] = which + 1;
-            if (!kept[buffer] || o->item_of_buffer[buffer] > 0)
+            if (!kept[buffer] || o->item_of_buffer_plus_1[buffer] > 0)
                 continue;
             if (segment->begin == IR_NONE)
                 segment->begin = i;
@@ -110,8 +110,8 @@ static op_id emit_copy_of_offloaded_tensor(struct offload_pass *o, enum work_kin
                                IR_NONE16,
                                IR_NONE16,
                                (uint16_t)(segment / o->layer_count)};
-    op_id op =
-        emit_copy(e, kind, o->host_waits_for_each_copy, view_whole(e, from), view_whole(e, to));
+    op_id op = emit_host_device_copy(e, kind, o->host_waits_for_each_copy, view_whole(e, from),
+                                     view_whole(e, to));
     if (o->host_waits_for_each_copy)
         after = op_list_last_on_stream(&o->new_list, o->new_list.count, o->ir, e->stream.compute);
     if (after.i != IR_NONE)
@@ -154,7 +154,7 @@ static void load_segment(struct offload_pass *o, uint32_t which, op_id after)
 static void redirect_reads_to_loaded_buffers(struct offload_pass *o, uint32_t op)
 {
     for (uint32_t k = 0; k < o->ir->op.read_count[op]; k++) {
-        uint32_t row = o->item_of_buffer[ir_touched_buffer(o->ir, op, k)];
+        uint32_t row = o->item_of_buffer_plus_1[ir_touched_buffer(o->ir, op, k)];
         if (row > 0 && o->item[row - 1].loaded_buffer.i != IR_NONE)
             ir_redirect_operand(o->ir, op, k, o->item[row - 1].loaded_buffer);
     }
@@ -207,10 +207,10 @@ void pass_offload_checkpoints(struct emit *e, struct op_list *list)
         .ir = e->ir,
         .layer_count = layers,
         .offloads_layer_inputs = inputs,
-        .host_waits_for_each_copy = inputs && e->choices->profile->offload_blocking,
+        .host_waits_for_each_copy = inputs && e->choices->profile->checkpoint_offload_is_blocking,
         .segment = heap_zalloc(segments, sizeof *o.segment),
         .item = heap_alloc(buffers, sizeof *o.item),
-        .item_of_buffer = heap_zalloc(buffers, sizeof *o.item_of_buffer),
+        .item_of_buffer_plus_1 = heap_zalloc(buffers, sizeof *o.item_of_buffer_plus_1),
         .last_store_ops = {{IR_NONE}, {IR_NONE}},
     };
     bool *kept = heap_zalloc(buffers, sizeof *kept);
@@ -223,7 +223,7 @@ void pass_offload_checkpoints(struct emit *e, struct op_list *list)
     free(kept);
     free(o.segment);
     free(o.item);
-    free(o.item_of_buffer);
+    free(o.item_of_buffer_plus_1);
     op_list_release(list);
     *list = o.new_list;
 }

@@ -58,7 +58,7 @@ struct offload_by_ratio {
     /* the last copy to the host of the run that was stored last; IR_NONE: none has been stored */
     op_id last_store;
     /* an op for which the next op on the compute stream waits; IR_NONE: none */
-    op_id awaited_by_next_op;
+    op_id op_that_next_compute_op_awaits;
 };
 
 /* ---- the runs of a list ---- */
@@ -121,7 +121,7 @@ struct offload_candidate {
     uint64_t bytes;
 };
 
-static int compare_sizes(const void *a, const void *b)
+static int compare_candidates_by_bytes(const void *a, const void *b)
 {
     const struct offload_candidate *x = a, *y = b;
     if (x->bytes != y->bytes)
@@ -149,24 +149,24 @@ static uint32_t list_offload_candidates(const struct offload_by_ratio *r, const 
             out[count++] = (struct offload_candidate){b, bytes};
         }
     }
-    qsort(out, count, sizeof *out, compare_sizes);
+    qsort(out, count, sizeof *out, compare_candidates_by_bytes);
     return count;
 }
 
 /* Returns the number of bytes that can be copied to the host while the next forward run after run i computes. If there
- * is none, it returns the number for a run that takes as long as run i. If choices.offload_hidden_bytes_of is NULL, all
- * runs have the same number. */
+ * is none, it returns the number for a run that takes as long as run i. If choices.offload_hidden_bytes_by_subsequence
+ * is NULL, all runs have the same number. */
 static double bytes_copyable_during_next_run(const struct offload_by_ratio *r, uint32_t i)
 {
     const struct choices *c = r->e->choices;
     uint32_t next = i + 1;
-    if (c->offload_hidden_bytes_of == NULL)
+    if (c->offload_hidden_bytes_by_subsequence == NULL)
         return c->offload_hidden_bytes;
     while (next < r->run_count && !r->run[next].forward)
         next++;
     const struct unit_ops_of_chunk *run = &r->run[next < r->run_count ? next : i];
     uint32_t part = run->unit % c->subsequences;
-    return c->offload_hidden_bytes_of[part] /
+    return c->offload_hidden_bytes_by_subsequence[part] /
            multiplex_stages_of_subsequence(c, run->chunk, part).count;
 }
 
@@ -217,8 +217,8 @@ static void choose_buffers_to_offload(struct offload_by_ratio *r, const struct o
     activations_classify(ir, in->op, in->count, class);
     /* The caches of keys and values are not offloaded, since units share them. activations_classify() does not see that
      * on a stage that helps with a single subsequence, where only one unit reads or writes them. */
-    for (uint32_t i = 0; i < r->e->caches.count; i++)
-        class[r->e->caches.buffer[i].i] = ACTIVATION_SHARED_BY_UNITS;
+    for (uint32_t i = 0; i < r->e->buffers_never_recomputed.count; i++)
+        class[r->e->buffers_never_recomputed.buffer[i].i] = ACTIVATION_SHARED_BY_UNITS;
     keep_tensors_passed_to_other_chunks(r, in, class);
     r->offloaded = heap_alloc((size_t)ir->buffer.count + 1, sizeof *r->offloaded);
     for (uint32_t i = 0; i + 1 < r->run_count; i++) {
@@ -252,7 +252,7 @@ static void choose_buffers_to_offload(struct offload_by_ratio *r, const struct o
 static op_id emit_copy_of_offloaded_part(struct offload_by_ratio *r, enum work_kind kind,
                                          struct view from, struct view to)
 {
-    op_id op = emit_copy(r->e, kind, false, from, to);
+    op_id op = emit_host_device_copy(r->e, kind, false, from, to);
     op_list_push(&r->new_list, op);
     return op;
 }
@@ -264,7 +264,7 @@ static void emit_copy_of_part_kept_on_device(struct offload_by_ratio *r, struct 
 {
     if (to.count == 0)
         return;
-    emit_pack(r->e, WORK_PACK, from, to, (int64_t)to.count, 1, 1);
+    emit_pack_or_unpack(r->e, WORK_PACK, from, to, (int64_t)to.count, 1, 1);
     r->last_compute_op = r->e->last_compute;
     op_list_push(&r->new_list, r->last_compute_op);
 }
@@ -332,12 +332,12 @@ static struct unit_ops_of_chunk *next_backward_to_load(struct offload_by_ratio *
     return NULL;
 }
 
-static void begin_run(struct offload_by_ratio *r, uint32_t i)
+static void emit_copies_before_run(struct offload_by_ratio *r, uint32_t i)
 {
     struct unit_ops_of_chunk *run = &r->run[i], *before = i > 0 ? &r->run[i - 1] : NULL, *ahead;
     /* A forward starts only when the tensors of all earlier runs are on the host, except those of the run just before
      * it: their copies are emitted below. */
-    r->awaited_by_next_op = run->forward ? r->last_store : (op_id){IR_NONE};
+    r->op_that_next_compute_op_awaits = run->forward ? r->last_store : (op_id){IR_NONE};
     if (before && before->forward && before->count > 0)
         store_tensors_of_run(r, before);
     if (run->forward_run_of_backward == IR_NONE)
@@ -345,7 +345,7 @@ static void begin_run(struct offload_by_ratio *r, uint32_t i)
     if (!run->is_loaded)
         load_tensors_of_run(r, run);
     if (r->e->choices->profile->offload_waits_per_unit)
-        r->awaited_by_next_op = run->last_offload_copy_op;
+        r->op_that_next_compute_op_awaits = run->last_offload_copy_op;
     if ((ahead = next_backward_to_load(r, i)) != NULL)
         load_tensors_of_run(r, ahead);
 }
@@ -359,9 +359,9 @@ static void append_op_of_run(struct offload_by_ratio *r, uint32_t op, bool backw
         if (row != IR_NONE)
             ir_redirect_operand(ir, op, k, r->offloaded[row].loaded_view.buffer);
     }
-    if (computes && r->awaited_by_next_op.i != IR_NONE) {
-        emit_add_dependency(r->e, (op_id){op}, r->awaited_by_next_op);
-        r->awaited_by_next_op.i = IR_NONE;
+    if (computes && r->op_that_next_compute_op_awaits.i != IR_NONE) {
+        emit_add_dependency(r->e, (op_id){op}, r->op_that_next_compute_op_awaits);
+        r->op_that_next_compute_op_awaits.i = IR_NONE;
     }
     if (computes)
         r->last_compute_op.i = op;
@@ -380,7 +380,7 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
                                  .offloaded_of_buffer = ir_new_empty_ids(buffers),
                                  .last_compute_op = {IR_NONE},
                                  .last_store = {IR_NONE},
-                                 .awaited_by_next_op = {IR_NONE}};
+                                 .op_that_next_compute_op_awaits = {IR_NONE}};
     find_runs(&r, list);
     choose_buffers_to_offload(&r, list);
     uint32_t next = 0;
@@ -389,7 +389,7 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
             next++;
         bool inside = next < r.run_count && r.run[next].begin <= i;
         if (inside && r.run[next].begin == i)
-            begin_run(&r, next);
+            emit_copies_before_run(&r, next);
         append_op_of_run(&r, list->op[i], inside && !r.run[next].forward);
     }
     free(r.run);

@@ -36,11 +36,11 @@ struct buffer_in_recomputation { /* what is known of a buffer */
     /* the buffer that repeated ops write in place of this one; IR_NONE: none */
     uint32_t repeated_buffer;
     /* 1 + the last segment whose backward, or whose repeated op, reads it */
-    uint32_t needed_until_segment;
+    uint32_t last_needing_segment_plus_1;
     /* 1 + the last segment in which an op that writes the buffer is not repeated; 0: none */
-    uint32_t unrepeated_until_segment;
+    uint32_t last_unrepeated_segment_plus_1;
     bool keeps_buffer_of_first_forward; /* the buffer of the first forward is kept */
-    /* it is in e->caches: several units read it, so it is not made again */
+    /* it is in e->buffers_never_recomputed: several units read it, so it is not made again */
     bool is_cache_read_by_several_units;
     uint8_t origin; /* enum origin, of attention's forward */
 };
@@ -57,28 +57,29 @@ struct recompute {
     bool keeps_some_buffers; /* some buffers are kept */
 };
 
-static bool is_in_layer(const struct ir *ir, uint32_t op, enum phase phase)
+static bool is_in_layer_and_phase(const struct ir *ir, uint32_t op, enum phase phase)
 {
     return ir->op.layer[op] != IR_NONE16 && ir->op.phase[op] == phase;
 }
 
 /* True if the op belongs to the forward of segment `which`. Other ops may stand between those of a forward. */
-static bool is_in_forward_of(const struct recompute *r, uint32_t op, uint32_t which)
+static bool is_in_forward_of_segment(const struct recompute *r, uint32_t op, uint32_t which)
 {
-    return is_in_layer(r->ir, op, PHASE_FORWARD) &&
+    return is_in_layer_and_phase(r->ir, op, PHASE_FORWARD) &&
            segment_of_op(r->ir, r->layer_count, op) == which;
 }
 
 /* True if the op belongs to a layer's backward: it makes gradients, or makes a piece of the layer again for them. */
 static bool is_in_layer_backward(const struct ir *ir, uint32_t op)
 {
-    return is_in_layer(ir, op, PHASE_BACKWARD) || is_in_layer(ir, op, PHASE_WEIGHT_GRADIENT) ||
-           is_in_layer(ir, op, PHASE_RECOMPUTE);
+    return is_in_layer_and_phase(ir, op, PHASE_BACKWARD) ||
+           is_in_layer_and_phase(ir, op, PHASE_WEIGHT_GRADIENT) ||
+           is_in_layer_and_phase(ir, op, PHASE_RECOMPUTE);
 }
 
 /* True if `layer` saves all its activations under torchtitan's checkpointing of every second layer. torchtitan counts
  * layers from 1 and checkpoints the even ones, so the layers that save everything are those with even numbers here. */
-static bool saves_whole_layer(const struct recompute *r, uint32_t layer)
+static bool layer_saves_all_activations(const struct recompute *r, uint32_t layer)
 {
     return r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER && layer % 2 == 0;
 }
@@ -122,7 +123,7 @@ static void find_segments(struct recompute *r, const struct op_list *list)
         uint32_t op = list->op[i];
         if (is_in_layer_backward(r->ir, op))
             r->segment[segment_of_op(r->ir, r->layer_count, op)].last_op = i;
-        if (!is_in_layer(r->ir, op, PHASE_FORWARD))
+        if (!is_in_layer_and_phase(r->ir, op, PHASE_FORWARD))
             continue;
         struct segment *segment = &r->segment[segment_of_op(r->ir, r->layer_count, op)];
         if (segment->begin == segment->end)
@@ -134,7 +135,7 @@ static void find_segments(struct recompute *r, const struct op_list *list)
 /* Returns whether a forward op leads only to saved tensors: each buffer that it writes is saved, or is read only by ops
  * that lead only to saved tensors. Outside attention it is false, except with SELECTIVE_OP. For an op that writes
  * nothing (a wait of the host) it is `after`, the answer for the next op. The caller walks the segment backwards, and
- * has set needed_until_segment of the buffers that the backward and later repeated ops read. */
+ * has set last_needing_segment_plus_1 of the buffers that the backward and later repeated ops read. */
 static bool op_feeds_only_saved_buffers(const struct recompute *r, uint32_t op, uint32_t which,
                                         bool after)
 {
@@ -143,7 +144,8 @@ static bool op_feeds_only_saved_buffers(const struct recompute *r, uint32_t op, 
                 r->e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP;
     for (uint32_t k = reads; core && k < operands; k++) {
         const struct buffer_in_recomputation *mark = &r->mark[ir_touched_buffer(r->ir, op, k)];
-        core = mark->keeps_buffer_of_first_forward || mark->needed_until_segment != which + 1;
+        core =
+            mark->keeps_buffer_of_first_forward || mark->last_needing_segment_plus_1 != which + 1;
     }
     return operands > reads ? core : after;
 }
@@ -169,7 +171,7 @@ static void mark_repeated_ops(struct recompute *r, const struct op_list *list, u
     bool whole = r->e->choices->profile->recomputes_whole_layer, core = false;
     for (uint32_t i = segment.end; i-- > segment.begin;) {
         uint32_t op = list->op[i];
-        if (!is_in_forward_of(r, op, which) || writes_only_caches(r, op))
+        if (!is_in_forward_of_segment(r, op, which) || writes_only_caches(r, op))
             continue;
         if (r->keeps_some_buffers && (core = op_feeds_only_saved_buffers(r, op, which, core))) {
             repeats[i - segment.begin] = recomputes_attention_core(r);
@@ -178,19 +180,20 @@ static void mark_repeated_ops(struct recompute *r, const struct op_list *list, u
         uint32_t reads = r->ir->op.read_count[op], operands = reads + r->ir->op.write_count[op];
         bool needed = whole;
         for (uint32_t k = reads; k < operands; k++)
-            needed = needed ||
-                     r->mark[ir_touched_buffer(r->ir, op, k)].needed_until_segment == which + 1;
+            needed =
+                needed ||
+                r->mark[ir_touched_buffer(r->ir, op, k)].last_needing_segment_plus_1 == which + 1;
         repeats[i - segment.begin] = needed && !recomputes_attention_core(r);
         for (uint32_t k = 0; needed && k < reads; k++)
-            r->mark[ir_touched_buffer(r->ir, op, k)].needed_until_segment = which + 1;
+            r->mark[ir_touched_buffer(r->ir, op, k)].last_needing_segment_plus_1 = which + 1;
     }
 }
 
 /* Unmarks, for Megatron's selective recomputation, ops whose buffer would be repeated only in part. Several ops may
  * fill one buffer (one the keys, another the values). If one of them is not repeated, none is, and readers use the
  * buffer of the first forward. */
-static void unmark_partial_repetitions(struct recompute *r, const struct op_list *list,
-                                       uint32_t which, uint8_t *repeats)
+static void unmark_ops_of_partly_remade_buffers(struct recompute *r, const struct op_list *list,
+                                                uint32_t which, uint8_t *repeats)
 {
     struct segment segment = r->segment[which];
     for (bool more = recomputes_attention_core(r); more;) {
@@ -198,11 +201,11 @@ static void unmark_partial_repetitions(struct recompute *r, const struct op_list
         for (uint32_t i = segment.begin; i < segment.end; i++) {
             uint32_t op = list->op[i], reads = r->ir->op.read_count[op];
             uint8_t *repeated = &repeats[i - segment.begin];
-            if (!is_in_forward_of(r, op, which))
+            if (!is_in_forward_of_segment(r, op, which))
                 continue;
             for (uint32_t k = reads; k < reads + r->ir->op.write_count[op]; k++) {
                 uint32_t *remains =
-                    &r->mark[ir_touched_buffer(r->ir, op, k)].unrepeated_until_segment;
+                    &r->mark[ir_touched_buffer(r->ir, op, k)].last_unrepeated_segment_plus_1;
                 if (*repeated && *remains == which + 1)
                     *repeated = 0;
                 if (*repeated || *remains == which + 1)
@@ -258,11 +261,11 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
         for (uint32_t k = 0; own && k < ir->op.read_count[in->op[i]]; k++) {
             struct buffer_in_recomputation *mark = &r->mark[ir_touched_buffer(ir, in->op[i], k)];
             if (mark->origin != FROM_RANKS || mark->keeps_buffer_of_first_forward)
-                mark->needed_until_segment = which + 1;
+                mark->last_needing_segment_plus_1 = which + 1;
         }
     }
     mark_repeated_ops(r, in, which, repeats);
-    unmark_partial_repetitions(r, in, which, repeats);
+    unmark_ops_of_partly_remade_buffers(r, in, which, repeats);
     for (uint32_t i = segment.begin; i < segment.end; i++)
         if (repeats[i - segment.begin])
             repeat_op(r, in->op[i]);
@@ -323,8 +326,8 @@ void pass_recompute(struct emit *e, struct op_list *list)
      * up. */
     for (uint32_t i = 0; i < ir->buffer.count; i++)
         r.mark[i].repeated_buffer = IR_NONE;
-    for (uint32_t i = 0; i < e->caches.count; i++)
-        r.mark[e->caches.buffer[i].i].is_cache_read_by_several_units = true;
+    for (uint32_t i = 0; i < e->buffers_never_recomputed.count; i++)
+        r.mark[e->buffers_never_recomputed.buffer[i].i].is_cache_read_by_several_units = true;
     for (uint32_t i = 0; keeps && i < e->kept_buffers.count; i++)
         r.mark[e->kept_buffers.buffer[i].i].keeps_buffer_of_first_forward = true;
     find_segments(&r, list);
@@ -332,7 +335,7 @@ void pass_recompute(struct emit *e, struct op_list *list)
 
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
-        if (is_in_layer_backward(ir, op) && !saves_whole_layer(&r, ir->op.layer[op]))
+        if (is_in_layer_backward(ir, op) && !layer_saves_all_activations(&r, ir->op.layer[op]))
             rewrite_backward(&r, list, i);
         op_list_push(&r.new_list, (op_id){op});
     }

@@ -25,14 +25,14 @@ static bool find_runs(struct repeat_finder *f)
 {
     struct repeats *r = &f->ir->repeats;
     uint32_t count;
-    struct iterations *found = find_iterations(f->ir, f->role_index, &count);
+    struct run_of_equal_iterations *found = find_iterations(f->ir, f->role_index, &count);
     struct repeat_run *row = arena_array(&f->ir->arena, r->run_count + count + 1u, sizeof *row);
     if (r->run_count > 0)
         memcpy(row, r->run, r->run_count * sizeof *row);
     r->run = row;
     bool have_gaps = count > 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct iterations *of = &found[i];
+        const struct run_of_equal_iterations *of = &found[i];
         int32_t first = of->first / r->layers_per_period, step = of->step / r->layers_per_period,
                 gap = step > 0 ? r->iteration_value_of_first_copy - first
                                : first - r->iteration_value_of_first_copy + 1;
@@ -78,7 +78,7 @@ static bool free_sets_correspond(const struct ir *ir, uint32_t a, int32_t value,
     if (count != ir->buffer.free_count[b])
         return false;
     for (uint32_t i = 0; i < count; i++)
-        if (!repeats_references_correspond(&ir->repeats, of_a[i].i, value, of_b[i].i, step))
+        if (!repeats_refs_match_over_iterations(&ir->repeats, of_a[i].i, value, of_b[i].i, step))
             return false;
     return true;
 }
@@ -104,7 +104,7 @@ static bool buffers_correspond(const struct repeat_finder *f, uint32_t op, int32
         return true;
     uint32_t first_a = f->first_op_by_buffer[a], first_b = f->first_op_by_buffer[b];
     return operand_index_of_buffer(ir, first_a, a) == operand_index_of_buffer(ir, first_b, b) &&
-           repeats_references_correspond(&ir->repeats, first_a, value, first_b, step) &&
+           repeats_refs_match_over_iterations(&ir->repeats, first_a, value, first_b, step) &&
            (first_a != op || free_sets_correspond(ir, a, value, b, step));
 }
 
@@ -116,7 +116,8 @@ static bool operands_correspond(const struct repeat_finder *f, uint32_t op, int3
     for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
         if ((a[k] & IR_OPERAND_IS_RANGE_ROW) != (b[k] & IR_OPERAND_IS_RANGE_ROW))
             return false;
-        if (!buffers_correspond(f, op, value, ir_buffer_of(ir, a[k]), ir_buffer_of(ir, b[k]), step))
+        if (!buffers_correspond(f, op, value, ir_buffer_of_operand(ir, a[k]),
+                                ir_buffer_of_operand(ir, b[k]), step))
             return false;
     }
     return true;
@@ -126,8 +127,8 @@ static bool waits_correspond(const struct ir *ir, uint32_t op, int32_t value, ui
                              int32_t step)
 {
     for (uint32_t w = 0; w < ir->op.wait_count[op]; w++)
-        if (!repeats_references_correspond(&ir->repeats, ir_waits(ir, op)[w].i, value,
-                                           ir_waits(ir, other)[w].i, step))
+        if (!repeats_refs_match_over_iterations(&ir->repeats, ir_waits(ir, op)[w].i, value,
+                                                ir_waits(ir, other)[w].i, step))
             return false;
     return true;
 }

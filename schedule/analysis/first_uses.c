@@ -6,8 +6,8 @@
 void first_uses_release(struct first_uses *first_uses)
 {
     free(first_uses->first_op);
-    free(first_uses->early_clock_row_by_buffer);
-    free(first_uses->early_clocks);
+    free(first_uses->own_clock_row_by_buffer);
+    free(first_uses->own_clocks_of_first_uses);
     free(first_uses->buffers_by_first_use);
     *first_uses = (struct first_uses){0};
 }
@@ -15,33 +15,34 @@ void first_uses_release(struct first_uses *first_uses)
 void first_uses_add_unordered_touch(struct first_uses *b, const struct order *order,
                                     uint32_t buffer, uint32_t op)
 {
-    size_t size = b->clock_column_count * sizeof *b->early_clocks;
-    if (b->early_clock_row_by_buffer[buffer] == IR_NONE) {
-        b->early_clock_row_by_buffer[buffer] = b->early_clock_count++;
-        b->early_clocks = heap_grow(b->early_clocks, &b->capacity, b->early_clock_count, size);
-        memcpy(b->early_clocks +
-                   (size_t)b->early_clock_row_by_buffer[buffer] * b->clock_column_count,
+    size_t size = b->clock_column_count * sizeof *b->own_clocks_of_first_uses;
+    if (b->own_clock_row_by_buffer[buffer] == IR_NONE) {
+        b->own_clock_row_by_buffer[buffer] = b->own_clock_count++;
+        b->own_clocks_of_first_uses =
+            heap_grow(b->own_clocks_of_first_uses, &b->capacity, b->own_clock_count, size);
+        memcpy(b->own_clocks_of_first_uses +
+                   (size_t)b->own_clock_row_by_buffer[buffer] * b->clock_column_count,
                order_clock_of(order, b->first_op[buffer]), size);
     }
-    first_uses_lower_clock(b->early_clocks +
-                               (size_t)b->early_clock_row_by_buffer[buffer] * b->clock_column_count,
+    first_uses_lower_clock(b->own_clocks_of_first_uses +
+                               (size_t)b->own_clock_row_by_buffer[buffer] * b->clock_column_count,
                            order_clock_of(order, op), b->clock_column_count);
 }
 
 void first_uses_begin(struct first_uses *b, const struct order *order, uint32_t buffers)
 {
     b->first_op = heap_realloc(b->first_op, buffers, sizeof *b->first_op);
-    b->early_clock_row_by_buffer =
-        heap_realloc(b->early_clock_row_by_buffer, buffers, sizeof *b->early_clock_row_by_buffer);
+    b->own_clock_row_by_buffer =
+        heap_realloc(b->own_clock_row_by_buffer, buffers, sizeof *b->own_clock_row_by_buffer);
     b->buffers_by_first_use =
         heap_realloc(b->buffers_by_first_use, buffers, sizeof *b->buffers_by_first_use);
     b->used_buffer_count = 0;
     memset(b->first_op, 0xff, buffers * sizeof *b->first_op);
-    memset(b->early_clock_row_by_buffer, 0xff, buffers * sizeof *b->early_clock_row_by_buffer);
+    memset(b->own_clock_row_by_buffer, 0xff, buffers * sizeof *b->own_clock_row_by_buffer);
     if (b->clock_column_count != order->clock_column_count)
         b->capacity = 0;
     b->clock_column_count = order->clock_column_count;
-    b->early_clock_count = 0;
+    b->own_clock_count = 0;
 }
 
 void first_uses_of_role(struct first_uses *b, const struct ir *ir, const struct order *order)

@@ -18,11 +18,12 @@
 struct first_uses {
     /* [buffers] the first op of the role that reads or writes each buffer; IR_NONE: none does */
     uint32_t *first_op;
-    /* [buffers] row of `early_clocks` with the clock of the first use; IR_NONE: it is the clock of op `first_op` */
-    uint32_t *early_clock_row_by_buffer;
-    uint32_t *early_clocks; /* (early_clock_count, clock_column_count) */
-    size_t capacity;        /* rows for which early_clocks has room */
-    uint32_t early_clock_count, clock_column_count;
+    /* [buffers] row of `own_clocks_of_first_uses` with the clock of the first use; IR_NONE: it is the clock of op
+     * `first_op` */
+    uint32_t *own_clock_row_by_buffer;
+    uint32_t *own_clocks_of_first_uses; /* (own_clock_count, clock_column_count) */
+    size_t capacity;                    /* rows for which own_clocks_of_first_uses has room */
+    uint32_t own_clock_count, clock_column_count;
     uint32_t *buffers_by_first_use; /* the buffers in the order of their first uses */
     uint32_t used_buffer_count;
 };
@@ -66,10 +67,10 @@ static inline void first_uses_lower_clock(uint32_t *clock, const uint32_t *other
 static inline const uint32_t *first_uses_clock(const struct first_uses *first_uses,
                                                const struct order *order, uint32_t buffer)
 {
-    uint32_t early = first_uses->early_clock_row_by_buffer[buffer];
-    return early == IR_NONE
-               ? order_clock_of(order, first_uses->first_op[buffer])
-               : first_uses->early_clocks + (size_t)early * first_uses->clock_column_count;
+    uint32_t early = first_uses->own_clock_row_by_buffer[buffer];
+    return early == IR_NONE ? order_clock_of(order, first_uses->first_op[buffer])
+                            : first_uses->own_clocks_of_first_uses +
+                                  (size_t)early * first_uses->clock_column_count;
 }
 
 /* True if all ops of set[count], the free set of another buffer, have ended when the live range of `buffer` starts. */

@@ -15,7 +15,7 @@
  *
  *     order_begin_list(&order, ir->stream_count, first_op);
  *     for each op: order_open_op(&order, ORDER_RUNS_ON_STREAM, stream);
- *                  if (!order_open_op_follows(&order, writer)) order_add_wait(&order, writer);  // a wait
+ *                  if (!order_open_op_is_after(&order, writer)) order_add_wait(&order, writer);  // a wait
  *                  order_close_op(&order); */
 #ifndef SCHEDULE_ANALYSIS_HAPPENS_BEFORE_H
 #define SCHEDULE_ANALYSIS_HAPPENS_BEFORE_H
@@ -90,7 +90,7 @@ static inline bool order_is_before(const struct order *order, uint32_t a, uint32
 }
 
 /* True if the open op already starts after op a, so that a wait for a would add nothing. */
-static inline bool order_open_op_follows(const struct order *order, uint32_t a)
+static inline bool order_open_op_is_after(const struct order *order, uint32_t a)
 {
     return order_is_before(order, a, order->first_op + order->op_count);
 }

@@ -105,7 +105,7 @@ static struct op_blocks find_blocks(const struct ir *ir, const struct role *role
 
 /* Returns a number for the two memories between which an op copies; 0 for other ops. Copies from and to pageable
  * memory use other links than those of pinned memory. */
-static uint64_t copy_memories_key(const struct ir *ir, uint32_t op)
+static uint64_t key_of_memories_copied_between(const struct ir *ir, uint32_t op)
 {
     uint8_t kind = ir->op.kind[op];
     if (kind != WORK_H2D && kind != WORK_D2H)
@@ -125,7 +125,8 @@ static bool blocks_are_equal(const struct ir *ir, const struct op_block *a,
         return false;
     /* Equal shapes mean equal kinds. Copies must also be between the same memories. */
     for (uint32_t op = 0; op < ops; op++)
-        if (copy_memories_key(ir, i + op) != copy_memories_key(ir, k + op))
+        if (key_of_memories_copied_between(ir, i + op) !=
+            key_of_memories_copied_between(ir, k + op))
             return false;
     return true;
 }
@@ -144,7 +145,8 @@ static int32_t label_of_iteration_at_block(const struct op_block *block, uint32_
     return block->layer_or_unit;
 }
 
-static void find_label_step(struct iterations *run, const struct op_block *block, bool of_units)
+static void find_label_step(struct run_of_equal_iterations *run, const struct op_block *block,
+                            bool of_units)
 {
     run->first = label_of_iteration_at_block(block, run->blocks_per_iteration, of_units);
     run->is_in_optimizer = block->phase == PHASE_OPTIMIZER;
@@ -165,7 +167,8 @@ static void find_label_step(struct iterations *run, const struct op_block *block
  * grow or fall by one period from each iteration to the next. The first label must be the first layer of a period if
  * labels grow, and the last one if they fall. In the optimizer an iteration updates one bundle, which has all layers of
  * a period and carries the label of the first. */
-static bool can_be_run_of_iterations(const struct repeats *r, const struct iterations *run)
+static bool can_be_run_of_iterations(const struct repeats *r,
+                                     const struct run_of_equal_iterations *run)
 {
     int32_t layers = r->layers_per_period, at = run->first % layers;
     return run->first >= 0 && (run->step == layers || run->step == -layers) &&
@@ -175,8 +178,8 @@ static bool can_be_run_of_iterations(const struct repeats *r, const struct itera
 /* Returns the longest sequence of equal iterations that begins with block `at` and can be a run. Of the numbers of
  * blocks per iteration with which enough iterations are equal (LAYER_ITERATIONS_MIN, UNIT_ITERATIONS_MIN), only the
  * smallest is tried. iteration_count 0: there is no such sequence. */
-static struct iterations find_iterations_from_block(const struct ir *ir, const struct op_blocks *b,
-                                                    uint32_t at)
+static struct run_of_equal_iterations
+find_iterations_from_block(const struct ir *ir, const struct op_blocks *b, uint32_t at)
 {
     const struct repeats *r = &ir->repeats;
     for (uint32_t length = 1; length <= BLOCKS_PER_ITERATION_MAX; length++) {
@@ -184,9 +187,9 @@ static struct iterations find_iterations_from_block(const struct ir *ir, const s
         while (at + equal + length < b->count &&
                blocks_are_equal(ir, &b->row[at + equal], &b->row[at + equal + length]))
             equal++;
-        struct iterations run = {.first_op = b->row[at].first_op,
-                                 .iteration_count = equal / length + 1,
-                                 .blocks_per_iteration = length};
+        struct run_of_equal_iterations run = {.first_op = b->row[at].first_op,
+                                              .iteration_count = equal / length + 1,
+                                              .blocks_per_iteration = length};
         if (run.iteration_count <
             (r->iterations_are_units ? UNIT_ITERATIONS_MIN : LAYER_ITERATIONS_MIN))
             continue;
@@ -197,17 +200,17 @@ static struct iterations find_iterations_from_block(const struct ir *ir, const s
             return run;
         break;
     }
-    return (struct iterations){0};
+    return (struct run_of_equal_iterations){0};
 }
 
-struct iterations *find_iterations(const struct ir *ir, uint32_t role, uint32_t *count)
+struct run_of_equal_iterations *find_iterations(const struct ir *ir, uint32_t role, uint32_t *count)
 {
     struct op_blocks b = find_blocks(ir, &ir->role[role], ir->repeats.iterations_are_units);
-    struct iterations *runs = NULL;
+    struct run_of_equal_iterations *runs = NULL;
     size_t capacity = 0;
     *count = 0;
     for (uint32_t at = 0; at < b.count;) {
-        struct iterations run = find_iterations_from_block(ir, &b, at);
+        struct run_of_equal_iterations run = find_iterations_from_block(ir, &b, at);
         at += run.iteration_count > 0 ? run.iteration_count * run.blocks_per_iteration : 1;
         if (run.iteration_count == 0)
             continue;

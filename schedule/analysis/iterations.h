@@ -11,7 +11,7 @@
 #include "schedule/ir/ir.h"
 
 /* Consecutive iterations that are equal: they have the same ops, with the same shapes, streams, guards and memories. */
-struct iterations {
+struct run_of_equal_iterations {
     /* id of the first op of the first iteration; number of ops of each iteration */
     uint32_t first_op, ops_per_iteration;
     uint32_t iteration_count;
@@ -26,7 +26,8 @@ struct iterations {
  * in list order, which the caller frees, and sets *count to its length. If iterations of several numbers of blocks
  * repeat often enough, the smallest number is used. Blocks are of units if ir->repeats.iterations_are_units is set,
  * else of layers. */
-struct iterations *find_iterations(const struct ir *ir, uint32_t role, uint32_t *count);
+struct run_of_equal_iterations *find_iterations(const struct ir *ir, uint32_t role,
+                                                uint32_t *count);
 
 /* Returns the layer with which an op is labelled or, for an op of the optimizer without a label, the first layer whose
  * states it updates; with of_units the unit with which the op is labelled. -1: none. */

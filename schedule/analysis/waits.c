@@ -13,7 +13,7 @@ struct access {
  * stream reads: then `last_write` and `last_read` are the ids of the last write and the last read. Otherwise they are
  * the heads of two lists, one of writes and one of reads; the lists are separate because reads do not conflict with
  * each other. */
-struct accesses {
+struct accesses_of_buffer {
     uint32_t last_read, last_write;    /* ids of ops, or heads of lists; IR_NONE: none */
     uint8_t read_stream, write_stream; /* the streams of these ops */
     /* the stream of all accesses in the lists; SEVERAL_STREAMS: several streams */
@@ -29,7 +29,7 @@ enum {
 
 struct waits {
     const struct order *order;
-    struct accesses *accesses_of_each_buffer; /* [buffers] */
+    struct accesses_of_buffer *accesses_of_each_buffer; /* [buffers] */
     struct access *access;
     size_t access_capacity;
     uint32_t access_count;
@@ -46,7 +46,7 @@ struct waits *waits_new(const struct order *order, uint32_t buffers)
     w->accesses_of_each_buffer = heap_alloc(buffers, sizeof *w->accesses_of_each_buffer);
     for (uint32_t b = 0; b < buffers; b++)
         w->accesses_of_each_buffer[b] =
-            (struct accesses){.last_read = IR_NONE, .last_write = IR_NONE};
+            (struct accesses_of_buffer){.last_read = IR_NONE, .last_write = IR_NONE};
     w->first_spare_access = IR_NONE;
     return w;
 }
@@ -83,7 +83,7 @@ static void add_conflicting_accesses(struct waits *w, uint32_t list, const struc
     for (uint32_t i = list; i != IR_NONE; i = w->access[i].next) {
         const struct access *a = &w->access[i];
         if (a->begin < touch->end_element && touch->first_element < a->end &&
-            !order_open_op_follows(w->order, a->op))
+            !order_open_op_is_after(w->order, a->op))
             waits_add_op(w, a->op);
     }
 }
@@ -92,7 +92,7 @@ uint32_t waits_add_conflicting_ops(struct waits *w, const struct touch *touch, u
                                    uint8_t stream)
 {
     for (const struct touch *end = touch + count; touch < end; touch++) {
-        const struct accesses *of = &w->accesses_of_each_buffer[touch->buffer];
+        const struct accesses_of_buffer *of = &w->accesses_of_each_buffer[touch->buffer];
         if (of->has_lists_of_accesses) {
             if (of->stream_of_listed_accesses != stream)
                 add_conflicting_accesses(w, of->last_write, touch);
@@ -101,22 +101,22 @@ uint32_t waits_add_conflicting_ops(struct waits *w, const struct touch *touch, u
             continue;
         }
         if (of->write_stream != stream && of->last_write != IR_NONE &&
-            !order_open_op_follows(w->order, of->last_write))
+            !order_open_op_is_after(w->order, of->last_write))
             waits_add_op(w, of->last_write);
         if (touch->is_write && of->read_stream != stream && of->last_read != IR_NONE &&
-            !order_open_op_follows(w->order, of->last_read))
+            !order_open_op_is_after(w->order, of->last_read))
             waits_add_op(w, of->last_read);
     }
     return w->wait_count;
 }
 
-const op_id *waits_join_needed(struct waits *w, struct order *order, uint32_t *count)
+const op_id *waits_join_and_return_needed(struct waits *w, struct order *order, uint32_t *count)
 {
     uint32_t first = w->wait_count;
     /* A wait for a later op may imply one for an earlier op. So waits are added from the latest op to the earliest, the
      * order of added_waits. */
     for (uint32_t i = 0; i < w->wait_count; i++) {
-        if (order_open_op_follows(order, w->added_waits[i]))
+        if (order_open_op_is_after(order, w->added_waits[i]))
             continue;
         order_add_wait(order, w->added_waits[i]);
         w->needed_waits[--first].i = w->added_waits[i];
@@ -147,7 +147,7 @@ static void drop_superseded_accesses(struct waits *w, uint32_t *link, const stru
     }
 }
 
-static inline void add_access_to_list(struct waits *w, struct accesses *of,
+static inline void add_access_to_list(struct waits *w, struct accesses_of_buffer *of,
                                       const struct touch *touch, uint8_t stream, uint32_t op)
 {
     bool first = of->last_write == IR_NONE && of->last_read == IR_NONE;
@@ -166,9 +166,9 @@ static inline void add_access_to_list(struct waits *w, struct accesses *of,
 }
 
 /* Replaces the last read and the last write of a buffer by two lists of accesses, one of reads and one of writes. */
-static void convert_accesses_to_lists(struct waits *w, struct accesses *of)
+static void convert_accesses_to_lists(struct waits *w, struct accesses_of_buffer *of)
 {
-    struct touch whole = {.end_element = WAITS_END_OF_BUFFER};
+    struct touch whole = {.end_element = TOUCH_END_OF_WHOLE_BUFFER};
     uint32_t read = of->last_read, write = of->last_write;
     of->has_lists_of_accesses = true;
     of->last_read = of->last_write = IR_NONE;
@@ -183,8 +183,8 @@ void waits_record_touches(struct waits *w, const struct touch *touch, uint32_t c
                           uint8_t stream, uint32_t op)
 {
     for (; count > 0; count--, touch++) {
-        struct accesses *of = &w->accesses_of_each_buffer[touch->buffer];
-        bool whole = touch->end_element == WAITS_END_OF_BUFFER && touch->first_element == 0;
+        struct accesses_of_buffer *of = &w->accesses_of_each_buffer[touch->buffer];
+        bool whole = touch->end_element == TOUCH_END_OF_WHOLE_BUFFER && touch->first_element == 0;
         if (!of->has_lists_of_accesses && whole && touch->is_write) {
             of->last_write = op;
             of->write_stream = stream;

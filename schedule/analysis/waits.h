@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define WAITS_END_OF_BUFFER UINT64_MAX /* the end of an operand that is a whole buffer */
+#define TOUCH_END_OF_WHOLE_BUFFER UINT64_MAX /* the end of an operand that is a whole buffer */
 
 /* An operand of an op: elements first_element .. end_element - 1 of a buffer. */
 struct touch {
@@ -41,7 +41,8 @@ uint32_t waits_add_conflicting_ops(struct waits *waits, const struct touch *touc
 /* Makes the open op of `order` wait for the added ops, and empties the list of them. Returns, in list order, only the
  * waits that are needed, and sets *count to their number (0: returns NULL): a wait is left out if the open op's clock
  * or another added op implies it. The array belongs to `waits`. */
-const op_id *waits_join_needed(struct waits *waits, struct order *order, uint32_t *count);
+const op_id *waits_join_and_return_needed(struct waits *waits, struct order *order,
+                                          uint32_t *count);
 
 /* Records touch[count], the elements that op `op` of `stream` reads or writes; later ops may conflict with them. */
 void waits_record_touches(struct waits *waits, const struct touch *touch, uint32_t count,

@@ -48,10 +48,10 @@ void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id ou
     buffer_id qkv;
     struct qkv *const apart = &e->layer_saved[layer].projected;
     *apart = (struct qkv){0};
-    if (project_splits_q_k_and_v(e)) {
+    if (project_has_separate_q_k_v(e)) {
         *apart = project_q_k_and_v_separately(e, layer, normed, rows);
-        emit_keep_product_result(e, apart->q.buffer);
-        emit_keep_product_result(e, apart->v.buffer);
+        emit_record_kept_product_result(e, apart->q.buffer);
+        emit_record_kept_product_result(e, apart->v.buffer);
         qkv = apart->q.buffer; /* exchange_qkv() finds the other two */
     } else if (e->choices->model->kv_latent > 0) {
         qkv = latent_project(e, layer, view_whole(e, x), rows, view_none(),
@@ -60,7 +60,7 @@ void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id ou
     } else {
         qkv =
             project_qkv(e, layer, normed, rows, &e->layer_saved[layer].attention->adapters).buffer;
-        emit_keep_product_result(e, qkv);
+        emit_record_kept_product_result(e, qkv);
     }
     e->tags.region = REGION_ATTENTION;
     operator_forward(e, layer, qkv, out);
@@ -69,7 +69,7 @@ void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id ou
 void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
 {
     e->tags.region = REGION_ATTENTION;
-    buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, qkv_column_count(e));
+    buffer_id dqkv = emit_activation_buffer(e, "dqkv", e->unit.rows, qkv_column_count(e));
     operator_backward(e, layer, d_out, dqkv);
     const struct view x = view_whole(e, e->layer_saved[layer].norm1);
     if (e->choices->model->kv_latent > 0)

@@ -24,12 +24,12 @@ struct head_exchange exchange_of_layer(const struct emit *e, uint32_t layer)
         .rope_after_exchange = rotary && c->profile->rope_after_exchange,
         .is_latent = latent,
         .sends_latents = derived_sends_latents(c),
-        .rank_positions = emit_positions(e),
-        .group_positions = emit_positions_gathered(e),
+        .rank_positions = view_of_unit_positions(e),
+        .group_positions = view_of_head_group_positions(e),
     };
     z.kv_width = z.core_kv_heads * z.head_dim;
     z.v_width = z.core_kv_heads * transformer_v_head_dim(m);
-    z.norms_heads_of_q_and_k = transformer_layer_norms_heads(m, layer);
+    z.norms_heads_of_q_and_k = transformer_layer_has_qk_norm(m, layer);
     z.splits_qkv_before_pack = latent || z.norms_heads_of_q_and_k || z.core_kv_heads != z.kv_heads;
     return z;
 }
@@ -45,9 +45,9 @@ static struct view add_layout_copies(struct emit *e, struct view x, int count, c
 {
     for (; count > 0; count--) {
         bool last = count == 1 && to.count > 0;
-        x = emit_pack(e, WORK_PACK, x,
-                      last ? to : emit_compute_tensor(e, stem, category, rows, cols), rows, 1,
-                      cols);
+        x = emit_pack_or_unpack(e, WORK_PACK, x,
+                                last ? to : emit_compute_tensor(e, stem, category, rows, cols),
+                                rows, 1, cols);
     }
     return x;
 }
@@ -64,7 +64,7 @@ static struct view copy_unless_already_there(struct emit *e, struct view x, stru
 struct view pack_tensor(struct emit *e, struct view x, int64_t rows, int64_t parts, int64_t width)
 {
     struct view y = emit_compute_tensor(e, "send", CATEGORY_COMMUNICATION, parts * rows, width);
-    return emit_pack(e, WORK_PACK, x, y, rows, parts, width);
+    return emit_pack_or_unpack(e, WORK_PACK, x, y, rows, parts, width);
 }
 
 /* ---- all-to-alls ---- */
@@ -93,16 +93,16 @@ static struct view all_to_all(struct emit *e, const struct head_exchange *z, str
     return add_layout_copies(e, recv, after, stem, category, z->group_tokens, width, to);
 }
 
-struct view scatter_heads(struct emit *e, const struct head_exchange *z, struct view packed,
-                          const char *stem, enum category category, int64_t width, bool sync,
-                          struct view to)
+struct view exchange_tokens_to_heads(struct emit *e, const struct head_exchange *z,
+                                     struct view packed, const char *stem, enum category category,
+                                     int64_t width, bool sync, struct view to)
 {
     int after = e->choices->profile->copies_after;
     return all_to_all(e, z, packed, stem, category, width, sync, after, to);
 }
 
-struct view gather_heads(struct emit *e, const struct head_exchange *z, struct view x,
-                         int64_t width, bool sync)
+struct view exchange_heads_to_tokens(struct emit *e, const struct head_exchange *z, struct view x,
+                                     int64_t width, bool sync)
 {
     int after = e->choices->profile->copies_after - 1;
     if (z->head_ranks == 1)
@@ -165,7 +165,7 @@ struct view gather_rows(struct emit *e, struct view x, const char *stem)
 
 /* Emits the reduce-scatter over the head group: y gets this rank's rows of the sum of all ranks' x. Emits nothing with
  * one head rank. */
-static void scatter_rows(struct emit *e, struct view x, struct view y)
+static void reduce_scatter_rows_over_hp(struct emit *e, struct view x, struct view y)
 {
     const struct work work = {.kind = WORK_REDUCE_SCATTER,
                               .collective = {e->group.hp, bytes_of_view(e, x), ALGORITHM_AUTO, 0}};
@@ -209,21 +209,21 @@ static void exchange_latents_backward(struct emit *e, uint32_t layer, const stru
                                        m->rope_dim);
     }
     latent_expand_backward(e, layer, saved->latents, grads->k, grads->v, d_latents, d_shared);
-    scatter_rows(e, d_latents, to.k);
-    scatter_rows(e, d_shared, to.v);
+    reduce_scatter_rows_over_hp(e, d_latents, to.k);
+    reduce_scatter_rows_over_hp(e, d_shared, to.v);
 }
 
 /* Returns those rows of `all` that belong to the sequence whose queries are q. `all` holds the keys or the values, of
  * `width` columns, of all sequences; rows: the number of tokens of a sequence. */
-static struct view kv_rows_of_query_sequence(struct view q, int64_t q_width, struct view all,
+static struct view kv_view_of_query_sequence(struct view q, int64_t q_width, struct view all,
                                              int64_t width, int64_t rows)
 {
     return view_rows(all.buffer, (int64_t)q.begin / q_width, rows, width);
 }
 
 /* Splits qkv[rank_tokens, projection_width] into q, k and v. If the layer has computed them by a product each
- * (project_splits_q_k_and_v()), qkv holds q only, and k and v are taken from e->layer_saved. Applies the norms and the
- * rotation that come before the exchange, and packs each part as [head_ranks, rank_tokens, columns of a head rank].
+ * (project_has_separate_q_k_v()), qkv holds q only, and k and v are taken from e->layer_saved. Applies the norms and
+ * the rotation that come before the exchange, and packs each part as [head_ranks, rank_tokens, columns of a head rank].
  * With one head rank nothing is packed, and the op that makes k or v last writes it to `to` where that is not empty; if
  * that op cannot, exchange_qkv() copies the result. */
 static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exchange *z,
@@ -246,9 +246,9 @@ static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exc
     else if (apart->q.count > 0)
         parts = (struct qkv){
             qkv,
-            kv_rows_of_query_sequence(qkv, z->q_width, apart->k,
+            kv_view_of_query_sequence(qkv, z->q_width, apart->k,
                                       transformer_kv_columns(e->choices->model), z->rank_tokens),
-            kv_rows_of_query_sequence(qkv, z->q_width, apart->v,
+            kv_view_of_query_sequence(qkv, z->q_width, apart->v,
                                       transformer_v_columns(e->choices->model), z->rank_tokens)};
     else
         parts =
@@ -283,14 +283,18 @@ struct qkv exchange_qkv(struct emit *e, uint32_t layer, const struct head_exchan
     if (z->sends_latents) {
         parts = latent_qkv_views(e, z, qkv);
         if (z->head_ranks > 1)
-            parts.q = scatter_heads(e, z, pack_tensor(e, parts.q, z->rank_tokens, z->head_ranks, q),
-                                    "q_all", CATEGORY_ACTIVATION, q, sync, none);
+            parts.q = exchange_tokens_to_heads(
+                e, z, pack_tensor(e, parts.q, z->rank_tokens, z->head_ranks, q), "q_all",
+                CATEGORY_ACTIVATION, q, sync, none);
         exchange_latents(e, layer, z, &parts, to, saved);
     } else if (z->head_ranks > 1) {
         struct qkv packed = pack_qkv(e, layer, z, qkv, (struct qkv){0}, saved);
-        parts.q = scatter_heads(e, z, packed.q, "q_all", CATEGORY_ACTIVATION, q, sync, none);
-        parts.k = scatter_heads(e, z, packed.k, "k_all", CATEGORY_KV, width, sync, early.k);
-        parts.v = scatter_heads(e, z, packed.v, "v_all", CATEGORY_KV, v_width, sync, early.v);
+        parts.q =
+            exchange_tokens_to_heads(e, z, packed.q, "q_all", CATEGORY_ACTIVATION, q, sync, none);
+        parts.k =
+            exchange_tokens_to_heads(e, z, packed.k, "k_all", CATEGORY_KV, width, sync, early.k);
+        parts.v =
+            exchange_tokens_to_heads(e, z, packed.v, "v_all", CATEGORY_KV, v_width, sync, early.v);
     } else {
         parts = pack_qkv(e, layer, z, qkv, early, saved);
     }
@@ -306,7 +310,8 @@ struct qkv exchange_qkv(struct emit *e, uint32_t layer, const struct head_exchan
     return parts;
 }
 
-struct view exchange_core_output(struct emit *e, const struct head_exchange *z, struct view out)
+struct view exchange_view_for_core_output(struct emit *e, const struct head_exchange *z,
+                                          struct view out)
 {
     if (z->head_ranks == 1)
         return out;
@@ -320,9 +325,9 @@ void exchange_attention_output(struct emit *e, const struct head_exchange *z, st
     int64_t width = z->o_width / z->head_ranks;
     if (z->head_ranks == 1)
         return;
-    struct view recv =
-        gather_heads(e, z, o, width, e->choices->profile->forward_exchange_blocks_compute);
-    emit_pack(e, WORK_UNPACK, recv, out, z->rank_tokens, z->head_ranks, width);
+    struct view recv = exchange_heads_to_tokens(
+        e, z, o, width, e->choices->profile->forward_exchange_blocks_compute);
+    emit_pack_or_unpack(e, WORK_UNPACK, recv, out, z->rank_tokens, z->head_ranks, width);
 }
 
 /* ---- the backward of the exchanges ---- */
@@ -334,8 +339,9 @@ struct view exchange_attention_output_backward(struct emit *e, const struct head
     if (z->head_ranks == 1)
         return d_out;
     struct view packed = pack_tensor(e, d_out, z->rank_tokens, z->head_ranks, width);
-    return scatter_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, width,
-                         e->choices->profile->backward_exchange_blocks_compute, view_none());
+    return exchange_tokens_to_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, width,
+                                    e->choices->profile->backward_exchange_blocks_compute,
+                                    view_none());
 }
 
 /* Returns the gradient of q, k or v in this rank's rows, [rank_tokens, head_ranks * width], from what was received.
@@ -346,14 +352,15 @@ static struct view unpack_received_head_gradient(struct emit *e, const struct he
 {
     struct view y = recv;
     if (z->head_ranks > 1)
-        y = emit_pack(e, WORK_UNPACK, recv,
-                      emit_compute_tensor(e, "d_part", CATEGORY_ACTIVATION, z->rank_tokens,
-                                          z->head_ranks * width),
-                      z->rank_tokens, z->head_ranks, width);
+        y = emit_pack_or_unpack(e, WORK_UNPACK, recv,
+                                emit_compute_tensor(e, "d_part", CATEGORY_ACTIVATION,
+                                                    z->rank_tokens, z->head_ranks * width),
+                                z->rank_tokens, z->head_ranks, width);
     return reduce ? emit_head_expand_or_reduce(e, WORK_HEAD_REDUCE, y, z, view_none()) : y;
 }
 
-struct qkv exchange_core_gradients(struct emit *e, const struct head_exchange *z, struct view dqkv)
+struct qkv exchange_views_for_core_grads(struct emit *e, const struct head_exchange *z,
+                                         struct view dqkv)
 {
     if (z->is_latent && z->head_ranks == 1 && !z->sends_latents)
         return latent_qkv_views(e, z, dqkv);
@@ -370,8 +377,8 @@ static void unpack_latent_gradients(struct emit *e, const struct head_exchange *
     const struct view from[3] = {recv->q, recv->k, recv->v}, into[3] = {to.q, to.k, to.v};
     for (int i = 0; i < 3; i++)
         if (z->head_ranks > 1)
-            emit_pack(e, WORK_UNPACK, from[i], into[i], z->rank_tokens, z->head_ranks,
-                      (int64_t)into[i].count / z->rank_tokens / z->head_ranks);
+            emit_pack_or_unpack(e, WORK_UNPACK, from[i], into[i], z->rank_tokens, z->head_ranks,
+                                (int64_t)into[i].count / z->rank_tokens / z->head_ranks);
         else
             copy_unless_already_there(e, from[i], into[i], z->rank_tokens,
                                       (int64_t)into[i].count / z->rank_tokens);
@@ -425,15 +432,15 @@ void exchange_qkv_backward(struct emit *e, uint32_t layer, const struct head_exc
                                z->core_kv_heads / z->head_ranks, true, none);
     }
     struct qkv recv;
-    recv.q = gather_heads(e, z, grads.q, q, sync);
+    recv.q = exchange_heads_to_tokens(e, z, grads.q, q, sync);
     if (z->sends_latents) {
-        emit_pack(e, WORK_UNPACK, recv.q, latent_qkv_views(e, z, dqkv).q, z->rank_tokens,
-                  z->head_ranks, q);
+        emit_pack_or_unpack(e, WORK_UNPACK, recv.q, latent_qkv_views(e, z, dqkv).q, z->rank_tokens,
+                            z->head_ranks, q);
         exchange_latents_backward(e, layer, z, &grads, dqkv, saved);
         return;
     }
-    recv.k = gather_heads(e, z, grads.k, kv, sync);
-    recv.v = gather_heads(e, z, grads.v, z->v_width / z->head_ranks, sync);
+    recv.k = exchange_heads_to_tokens(e, z, grads.k, kv, sync);
+    recv.v = exchange_heads_to_tokens(e, z, grads.v, z->v_width / z->head_ranks, sync);
     unpack_qkv_gradients(e, layer, z, &recv, dqkv, saved);
 }
 

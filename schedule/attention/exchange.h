@@ -44,7 +44,8 @@ struct head_exchange exchange_of_layer(const struct emit *e, uint32_t layer);
 struct qkv exchange_qkv(struct emit *e, uint32_t layer, const struct head_exchange *z,
                         struct view qkv, struct qkv to, struct attention_saved *saved);
 /* Returns where the core writes o[s, o_width / P]: a new tensor, or, with P = 1, `out` itself. */
-struct view exchange_core_output(struct emit *e, const struct head_exchange *z, struct view out);
+struct view exchange_view_for_core_output(struct emit *e, const struct head_exchange *z,
+                                          struct view out);
 /* Writes out[n, o_width] from o[s, o_width / P]. With P = 1 it does nothing, as the core has written `out`. */
 void exchange_attention_output(struct emit *e, const struct head_exchange *z, struct view o,
                                struct view out);
@@ -54,7 +55,8 @@ struct view exchange_attention_output_backward(struct emit *e, const struct head
                                                struct view d_out);
 /* Returns where the core writes the gradients of q, k and v: new tensors, or, where exchange_qkv_backward() has nothing
  * to send or to rearrange, parts of dqkv. */
-struct qkv exchange_core_gradients(struct emit *e, const struct head_exchange *z, struct view dqkv);
+struct qkv exchange_views_for_core_grads(struct emit *e, const struct head_exchange *z,
+                                         struct view dqkv);
 /* Writes dqkv[n, projection_width] from the gradients of the q, k and v that exchange_qkv() returned. */
 void exchange_qkv_backward(struct emit *e, uint32_t layer, const struct head_exchange *z,
                            struct qkv grads, struct view dqkv, const struct attention_saved *saved);
@@ -66,13 +68,13 @@ struct view pack_tensor(struct emit *e, struct view x, int64_t rows, int64_t par
 /* Emits the all-to-all from tokens to heads: packed[P, n, width] becomes [s, width], all tokens with this rank's heads.
  * The result is written to `to`, or, if `to` is empty, to a new buffer with this stem and category. sync: the next
  * compute op waits for the exchange. */
-struct view scatter_heads(struct emit *e, const struct head_exchange *z, struct view packed,
-                          const char *stem, enum category category, int64_t width, bool sync,
-                          struct view to);
+struct view exchange_tokens_to_heads(struct emit *e, const struct head_exchange *z,
+                                     struct view packed, const char *stem, enum category category,
+                                     int64_t width, bool sync, struct view to);
 /* Emits the all-to-all from heads to tokens: x[s, width] becomes [P, n, width], which the caller has to unpack to [n,
  * P, width]. With P = 1 it returns x. sync: as above. */
-struct view gather_heads(struct emit *e, const struct head_exchange *z, struct view x,
-                         int64_t width, bool sync);
+struct view exchange_heads_to_tokens(struct emit *e, const struct head_exchange *z, struct view x,
+                                     int64_t width, bool sync);
 
 /* Returns the parts of qkv that hold q, k and v of one sequence of latent attention; they lie one after another. If
  * ranks exchange latents, `k` is the latents, and `v` the key columns that heads share. */

@@ -5,7 +5,7 @@
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 
-static void emit_wait_of_host(struct emit *e)
+static void emit_host_wait_for_compute(struct emit *e)
 {
     e->tags.region = REGION_NONE;
     emit_host_wait(e, e->stream.compute);
@@ -26,14 +26,14 @@ void exchange_emit_only_all_to_alls(struct emit *e, buffer_id qkv, buffer_id out
     struct attention_saved *saved = &e->layer_saved[0].attention[0];
     int64_t q = z.q_width / z.head_ranks, k = z.kv_width / z.head_ranks,
             v = z.v_width / z.head_ranks;
-    emit_wait_of_host(e);
+    emit_host_wait_for_compute(e);
     exchange_qkv(e, 0, &z, view_rows(qkv, 0, z.rank_tokens, z.projection_width), (struct qkv){0},
                  saved);
     if (z.head_ranks > 1) {
         struct view o = new_tensor_of_zeros(e, "o", z.group_tokens, z.o_width / z.head_ranks);
-        emit_wait_of_host(e);
+        emit_host_wait_for_compute(e);
         exchange_attention_output(e, &z, o, view_rows(out, 0, z.rank_tokens, z.o_width));
-        emit_wait_of_host(e);
+        emit_host_wait_for_compute(e);
         e->tags.phase = PHASE_BACKWARD;
         exchange_attention_output_backward(e, &z, view_rows(d_out, 0, z.rank_tokens, z.o_width));
     }
@@ -41,8 +41,8 @@ void exchange_emit_only_all_to_alls(struct emit *e, buffer_id qkv, buffer_id out
     struct qkv grads = {new_tensor_of_zeros(e, "dq", z.group_tokens, q),
                         new_tensor_of_zeros(e, "dk", z.group_tokens, k),
                         new_tensor_of_zeros(e, "dv", z.group_tokens, v)};
-    emit_wait_of_host(e);
+    emit_host_wait_for_compute(e);
     exchange_qkv_backward(e, 0, &z, grads, view_rows(dqkv, 0, z.rank_tokens, z.projection_width),
                           saved);
-    emit_wait_of_host(e);
+    emit_host_wait_for_compute(e);
 }

@@ -155,26 +155,26 @@ struct view fpdt_add_to_sum(const struct fpdt *f, struct view sum, struct view p
 
 /* ---- waits of the host ---- */
 
-void fpdt_wait_for_stream(const struct fpdt *f, uint8_t stream)
+void fpdt_emit_host_wait_for_stream(const struct fpdt *f, uint8_t stream)
 {
     if (f->offloads && f->e->choices->profile->host_waits_after_each_chunk_tile)
         emit_host_wait(f->e, stream);
 }
 
-void fpdt_wait_for_tile(const struct fpdt *f)
+void fpdt_emit_host_wait_for_tile(const struct fpdt *f)
 {
-    fpdt_wait_for_stream(f, f->e->stream.compute);
-    fpdt_wait_for_stream(f, f->load_stream);
+    fpdt_emit_host_wait_for_stream(f, f->e->stream.compute);
+    fpdt_emit_host_wait_for_stream(f, f->load_stream);
     if (fpdt_one_rank_fetches_for_all(f->e->choices))
-        fpdt_wait_for_stream(f, f->e->stream.fetch);
+        fpdt_emit_host_wait_for_stream(f, f->e->stream.fetch);
 }
 
 void fpdt_sync_ranks(const struct fpdt *f)
 {
     struct emit *e = f->e;
     struct work work = {.kind = WORK_BARRIER, .barrier = {e->group.all_ranks}};
-    fpdt_wait_for_stream(f, e->stream.comm);
-    fpdt_wait_for_stream(f, e->stream.compute);
+    fpdt_emit_host_wait_for_stream(f, e->stream.comm);
+    fpdt_emit_host_wait_for_stream(f, e->stream.compute);
     if (f->offloads && e->choices->profile->host_waits_after_each_chunk_tile &&
         e->group.all_ranks != IR_NONE16)
         emit_op(e, e->stream.compute, &work, NULL, 0, NULL, 0);

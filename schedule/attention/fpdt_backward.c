@@ -71,7 +71,7 @@ static void zero_query_gradients(struct fpdt_gradients *g, struct query_chunk_te
     fpdt_store_tensor(f, f->store_stream, 0, set->dq, "dq_host", &state->dq, sizeof *state);
     for (int64_t q = 1; q < f->chunk_count; q++)
         fpdt_store_zeros(f, q, f->q_width, "dq_host", &state[q].dq, sizeof *state);
-    fpdt_wait_for_stream(f, f->e->stream.host);
+    fpdt_emit_host_wait_for_stream(f, f->e->stream.host);
 }
 
 /* Emits the tiles of key chunk k, whose keys and values are `pair`, and returns the gradients of chunk k's q, k and v.
@@ -106,7 +106,7 @@ static struct qkv emit_backward_tiles_of_key_chunk(struct fpdt_gradients *g, int
         if (more && ahead == k + 1 && q == last && !reload)
             *next = fpdt_keys_values_for_backward(f, k + 1, k + 1, e->last_compute);
         struct qkv part = fpdt_tile_backward(f, q, k, set, pair);
-        fpdt_wait_for_tile(f);
+        fpdt_emit_host_wait_for_tile(f);
         set->dq = fpdt_add_to_sum(f, set->dq, part.q, "dq_sum");
         sums.k = fpdt_add_to_sum(f, sums.k, part.k, "dk_sum");
         sums.v = fpdt_add_to_sum(f, sums.v, part.v, "dv_sum");
@@ -132,8 +132,8 @@ static void fpdt_backward_by_key_chunks(struct fpdt_gradients *g, struct fpdt_gr
     struct fpdt_keys_values pair =
         fpdt_keys_values_for_backward(f, 0, 0, e->last_compute_before_wo_backward);
     struct query_chunk_tensors set = fetch_next_query_tensors(g, 0, 0, false);
-    fpdt_wait_for_stream(f, f->side_stream);
-    fpdt_wait_for_tile(f);
+    fpdt_emit_host_wait_for_stream(f, f->side_stream);
+    fpdt_emit_host_wait_for_tile(f);
     if (reload)
         zero_query_gradients(g, &set);
     for (int64_t k = 0; k < f->chunk_count; k++) {
@@ -145,7 +145,7 @@ static void fpdt_backward_by_key_chunks(struct fpdt_gradients *g, struct fpdt_gr
             break;
         pair = reload ? fpdt_keys_values_for_backward(f, k + 1, k + 1, e->last_compute) : next;
         norm = fpdt_fetch_normed_input(f, k + 1, to);
-        fpdt_wait_for_tile(f);
+        fpdt_emit_host_wait_for_tile(f);
     }
     e->tags.chunk = IR_NONE16;
 }

@@ -82,7 +82,7 @@ static void emit_backward_tiles_of_query_chunk(struct fpdt_gradients *g,
         }
         keys->keys_values = fpdt_expand_latents(f, q, k, keys->keys_values);
         struct qkv part = fpdt_tile_backward(f, q, k, set, &keys->keys_values);
-        fpdt_wait_for_tile(f);
+        fpdt_emit_host_wait_for_tile(f);
         set->dq = fpdt_add_to_sum(f, set->dq, part.q, "dq_sum");
         keys->dk = fpdt_add_to_sum(f, keys->dk, part.k, "dk_sum");
         keys->dv = fpdt_add_to_sum(f, keys->dv, part.v, "dv_sum");
@@ -112,7 +112,7 @@ void fpdt_backward_by_query(struct fpdt_gradients *g, struct fpdt_gradient_targe
     struct key_chunk_tensors keys = {
         .keys_values = fpdt_keys_values_for_backward(f, 0, 0, e->last_compute_before_wo_backward)};
     set.d_o = fpdt_exchange_d_o(g, 0);
-    fpdt_wait_for_tile(f);
+    fpdt_emit_host_wait_for_tile(f);
     for (int64_t q = 0; q < f->chunk_count; q++) {
         emit_backward_tiles_of_query_chunk(g, state, q, &set, &next, &keys, to);
         set = next;

@@ -31,8 +31,8 @@ static struct fpdt_keys_values keys_values_on_device(const struct fpdt *f, int64
 /* Emits the tile of chunk i's queries by chunk j's keys, merges it into `sum`, and returns `sum`. If j is `first`, the
  * chunk of the first tile, there is no sum yet. Then it returns a new sum in fp32, which is this tile's output; or, if
  * chunk i has only this tile or the compute dtype is fp32, it writes that output to o and returns o. */
-static struct view emit_tile(const struct fpdt *f, int64_t i, int64_t j, int64_t first,
-                             const struct qkv *in, struct view sum, struct view o)
+static struct view emit_and_merge_tile(const struct fpdt *f, int64_t i, int64_t j, int64_t first,
+                                       const struct qkv *in, struct view sum, struct view o)
 {
     struct emit *e = f->e;
     struct view lse = f->chunk[i].attention_saved_on_device.lse;
@@ -85,8 +85,8 @@ static void emit_tiles(const struct fpdt *f, int64_t i, struct view o,
             fetch_first_tensors_of_backward(f);
         pair = fpdt_visible_part_of_keys(f, fpdt_expand_latents(f, i, j, pair), i, j);
         struct qkv in = {f->chunk[i].attention_saved_on_device.qkv.q, pair.k, pair.v};
-        sum = emit_tile(f, i, j, first, &in, sum, o);
-        fpdt_wait_for_tile(f);
+        sum = emit_and_merge_tile(f, i, j, first, &in, sum, o);
+        fpdt_emit_host_wait_for_tile(f);
         pair = next;
     }
     e->tags.step = IR_NONE16;
@@ -127,7 +127,7 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
                       &chunk->keys_values.k, sizeof *chunk);
     fpdt_store_tensor(f, f->store_stream, i, in.v, f->stores_latents ? "shared_host" : "v_host",
                       &chunk->keys_values.v, sizeof *chunk);
-    struct view o = exchange_core_output(e, &z, out);
+    struct view o = exchange_view_for_core_output(e, &z, out);
     attention_set_output_and_lse(e, &chunk->attention_saved_on_device, o, z.group_tokens, f->heads);
     emit_tiles(f, i, o, ahead);
     attention_sinks(e, f->layer, &chunk->attention_saved_on_device, z.group_tokens, f->heads);
@@ -144,7 +144,7 @@ static void concatenate_outputs(const struct fpdt *f, const struct view *part, b
     for (int64_t i = 0; i < f->chunk_count; i++) {
         struct head_exchange z = fpdt_chunk_exchange(f, i);
         struct view rows = view_rows(out, z.first_row, z.rank_tokens, z.o_width);
-        emit_pack(e, WORK_PACK, part[i], rows, z.rank_tokens, 1, z.o_width);
+        emit_pack_or_unpack(e, WORK_PACK, part[i], rows, z.rank_tokens, 1, z.o_width);
     }
 }
 

@@ -76,7 +76,7 @@ void fpdt_finish_chunk_backward(const struct fpdt *f, int64_t i, struct qkv grad
                            : emit_compute_tensor(e, "dqkv", CATEGORY_ACTIVATION, z.rank_tokens,
                                                  z.projection_width);
     exchange_qkv_backward(e, f->layer, &z, grads, dqkv, &f->chunk[i].attention_saved_on_device);
-    fpdt_wait_for_stream(f, f->side_stream);
+    fpdt_emit_host_wait_for_stream(f, f->side_stream);
     fpdt_sync_ranks(f);
     if (to.dx.i == IR_NONE)
         return;

@@ -61,16 +61,16 @@ static int64_t ranks_per_host_buffer(const struct fpdt *f)
     return one_rank_stores_for_all(f) ? (int64_t)f->e->choices->hp : 1;
 }
 
-/* storing_rank() returns the rank of the head group that stores chunk i; guard_of_storing_rank() returns a guard that
- * only this rank passes, or IR_NONE16 if every rank stores its own part. */
-static int64_t storing_rank(const struct fpdt *f, int64_t i)
+/* storing_head_rank_of_chunk() returns the rank of the head group that stores chunk i; guard_of_storing_rank() returns
+ * a guard that only this rank passes, or IR_NONE16 if every rank stores its own part. */
+static int64_t storing_head_rank_of_chunk(const struct fpdt *f, int64_t i)
 {
     return i % ranks_per_host_buffer(f);
 }
 
 static uint16_t guard_of_storing_rank(const struct fpdt *f, int64_t i)
 {
-    struct guard guard = {f->e->group.hp, GUARD_EQ, (uint32_t)storing_rank(f, i)};
+    struct guard guard = {f->e->group.hp, GUARD_EQ, (uint32_t)storing_head_rank_of_chunk(f, i)};
     return one_rank_stores_for_all(f) ? ir_add_guard(f->e->ir, guard) : IR_NONE16;
 }
 
@@ -89,7 +89,7 @@ static struct view host_view_of_chunk(const struct fpdt *f, int64_t i,
                                       struct view *host, size_t stride)
 {
     struct emit *e = f->e;
-    int64_t ranks = ranks_per_host_buffer(f), first = i - storing_rank(f, i);
+    int64_t ranks = ranks_per_host_buffer(f), first = i - storing_head_rank_of_chunk(f, i);
     uint64_t count = (uint64_t)(part.rows * (part.cols > 0 ? part.cols : 1) * ranks);
     if (host->count > 0)
         return *host;
@@ -150,8 +150,9 @@ struct view fpdt_fetch_tensor(const struct fpdt *f, uint8_t stream, op_id after,
     struct view all = emit_tensor_like(e, host, (int64_t)host.count, stem, MEMORY_HBM);
     struct view own =
         emit_tensor_like(e, host, (int64_t)host.count / ranks_per_host_buffer(f), stem, MEMORY_HBM);
-    struct work work = {.kind = WORK_SCATTER,
-                        .broadcast = {e->group.hp, bytes_of_view(f->e, all), storing_rank(f, i)}};
+    struct work work = {
+        .kind = WORK_SCATTER,
+        .broadcast = {e->group.hp, bytes_of_view(f->e, all), storing_head_rank_of_chunk(f, i)}};
     emit_guarded_copy(f, WORK_H2D, guard_of_storing_rank(f, i), after, stream, host, all);
     emit_host_traffic_op(f, IR_NONE16, (op_id){IR_NONE}, e->stream.fetch, work, all, own);
     return own;

@@ -5,15 +5,17 @@
 #include "schedule/emit/tensor_parallel.h"
 
 /* Rows of latents: their number on all tensor ranks together, and on this rank. */
-struct latent_rows {
+struct latent_row_counts {
     int64_t all_rows, own_rows;
-    /* positions of the rows if they are of one sequence; empty: each sequence has those of emit_positions() */
+    /* positions of the rows if they are of one sequence; empty: each sequence has those of view_of_unit_positions() */
     struct view positions;
 };
 
-static struct latent_rows latent_rows_of(const struct emit *e, int64_t all, struct view positions)
+static struct latent_row_counts latent_row_counts_of(const struct emit *e, int64_t all,
+                                                     struct view positions)
 {
-    return (struct latent_rows){all, all / (int64_t)e->choices->row_ranks, positions};
+    return (struct latent_row_counts){all, all / (int64_t)e->choices->sequence_parallel_ranks,
+                                      positions};
 }
 
 /* Columns of each tensor, which has a row for each token. plain: those of one head that are not rotated. q, k, v: those
@@ -44,12 +46,13 @@ static struct latent_widths latent_widths_of(const struct emit *e)
 
 /* ---- one sequence: rotates q and keys, and joins q, k and v ---- */
 
-static struct view positions_of(struct emit *e, const struct latent_rows *rows, int64_t sequence)
+static struct view view_of_sequence_positions(struct emit *e, const struct latent_row_counts *rows,
+                                              int64_t sequence)
 {
     if (rows->positions.count > 0)
         return rows->positions;
     e->unit.positions_sequence = sequence;
-    return emit_positions(e);
+    return view_of_unit_positions(e);
 }
 
 static void rotate_last_columns(struct emit *e, enum work_kind kind, struct view x,
@@ -82,7 +85,8 @@ static void emit_arrange_qkv(struct emit *e, const struct latent_widths *w, int6
     rotate_last_columns(e, WORK_ROPE, q, positions, view_slice(qkv, 0, n * w->q), n, m->heads,
                         m->head_dim);
     if (derived_sends_latents(e->choices)) {
-        emit_pack(e, WORK_PACK, up, view_slice(qkv, n * w->q, n * w->latent), n, 1, w->latent);
+        emit_pack_or_unpack(e, WORK_PACK, up, view_slice(qkv, n * w->q, n * w->latent), n, 1,
+                            w->latent);
         rotate_last_columns(e, WORK_ROPE, shared, positions,
                             view_slice(qkv, n * (w->q + w->latent), n * w->rotated), n, 1,
                             w->rotated);
@@ -106,7 +110,8 @@ static void emit_arrange_qkv_backward(struct emit *e, const struct latent_widths
     rotate_last_columns(e, WORK_ROPE_BACKWARD, view_slice(dqkv, 0, n * w->q), positions, dq, n,
                         m->heads, m->head_dim);
     if (derived_sends_latents(e->choices)) {
-        emit_pack(e, WORK_PACK, view_slice(dqkv, n * w->q, n * w->latent), d_up, n, 1, w->latent);
+        emit_pack_or_unpack(e, WORK_PACK, view_slice(dqkv, n * w->q, n * w->latent), d_up, n, 1,
+                            w->latent);
         rotate_last_columns(e, WORK_ROPE_BACKWARD,
                             view_slice(dqkv, n * (w->q + w->latent), n * w->rotated), positions,
                             d_shared, n, 1, w->rotated);
@@ -125,7 +130,8 @@ static void emit_arrange_qkv_backward(struct emit *e, const struct latent_widths
 
 /* Returns the norm of x, the latent of this rank's rows. Sets *stats to what its backward reads. */
 static struct view norm_latent(struct emit *e, uint32_t layer, enum weight weight, struct view x,
-                               const struct latent_rows *rows, int64_t cols, struct view *stats)
+                               const struct latent_row_counts *rows, int64_t cols,
+                               struct view *stats)
 {
     e->tags.region = REGION_NORM;
     struct view y =
@@ -161,7 +167,7 @@ static void emit_product_backward(struct emit *e, uint32_t layer, enum weight we
  * tensor ranks keep such inputs; else it is gathered again. */
 static struct view emit_wide_product_backward(struct emit *e, uint32_t layer, enum weight weight,
                                               struct view dy, struct view own, struct view gathered,
-                                              struct view dx, const struct latent_rows *rows,
+                                              struct view dx, const struct latent_row_counts *rows,
                                               int64_t to, int64_t from)
 {
     if (dx.count == 0)
@@ -172,14 +178,14 @@ static struct view emit_wide_product_backward(struct emit *e, uint32_t layer, en
     struct view all = tensor_product_output(e, dx, from, "d_latent_all");
     emit_matmul(e, MATMUL_NN, dy, weight_view(e, layer, weight), view_none(), all, rows->all_rows,
                 from, to);
-    tensor_reduce_scatter_columns(e, all, dx, from, TENSOR_SEQUENCES);
+    tensor_reduce_scatter_rows_of_width(e, all, dx, from, TENSOR_SEQUENCES);
     emit_weight_grad(e, layer, weight, dy, whole, to, from, rows->all_rows);
     return dx;
 }
 
-static struct view emit_normed_backward(struct emit *e, uint32_t layer, enum weight weight,
-                                        struct view dy, struct view x, struct view stats,
-                                        const struct latent_rows *rows, int64_t cols)
+static struct view emit_latent_norm_backward(struct emit *e, uint32_t layer, enum weight weight,
+                                             struct view dy, struct view x, struct view stats,
+                                             const struct latent_row_counts *rows, int64_t cols)
 {
     e->tags.region = REGION_NORM;
     struct view dx = emit_compute_tensor(e, "d_latent", CATEGORY_ACTIVATION, rows->own_rows, cols);
@@ -196,7 +202,7 @@ static struct view gather_over_tensor_ranks(struct emit *e, struct view x, int64
 /* ---- queries ---- */
 
 static struct view emit_latent_queries(struct emit *e, uint32_t layer, struct view x,
-                                       const struct latent_rows *rows, struct latent_saved *s)
+                                       const struct latent_row_counts *rows, struct latent_saved *s)
 {
     const struct transformer *m = e->choices->model;
     const int64_t width = transformer_q_columns(m);
@@ -211,13 +217,13 @@ static struct view emit_latent_queries(struct emit *e, uint32_t layer, struct vi
     s->q_norm_gathered = gather_over_tensor_ranks(e, s->q_norm, m->q_latent);
     struct view q = emit_product(e, layer, WEIGHT_Q_UP, "q_up", s->q_norm_gathered, rows->all_rows,
                                  width, m->q_latent);
-    emit_keep_product_result(e, q.buffer);
+    emit_record_kept_product_result(e, q.buffer);
     return q;
 }
 
 /* Writes to dx the gradient of x through the queries, and emits the gradients of the weights that make them. */
 static void emit_queries_backward(struct emit *e, uint32_t layer, struct view dq, struct view x,
-                                  struct view dx, const struct latent_rows *rows,
+                                  struct view dx, const struct latent_row_counts *rows,
                                   const struct latent_saved *s)
 {
     const struct transformer *m = e->choices->model;
@@ -229,7 +235,7 @@ static void emit_queries_backward(struct emit *e, uint32_t layer, struct view dq
     }
     struct view d = emit_wide_product_backward(
         e, layer, WEIGHT_Q_UP, dq, s->q_norm, s->q_norm_gathered, view_none(), rows, width, latent);
-    d = emit_normed_backward(e, layer, WEIGHT_Q_DOWN_NORM, d, s->q, s->q_stats, rows, latent);
+    d = emit_latent_norm_backward(e, layer, WEIGHT_Q_DOWN_NORM, d, s->q, s->q_stats, rows, latent);
     emit_product_backward(e, layer, WEIGHT_Q_DOWN, d, x, dx, rows->own_rows, latent, m->hidden);
 }
 
@@ -238,8 +244,9 @@ static void emit_queries_backward(struct emit *e, uint32_t layer, struct view dq
 /* Returns kv_b's result for all rows, or, if head ranks send latents, the normed latents of all rows. Sets *own (this
  * rank's rows) and *shared (all rows) to the key columns that heads share, before their rotation. */
 static struct view emit_latent_keys(struct emit *e, uint32_t layer, struct view x,
-                                    const struct latent_rows *rows, const struct latent_widths *w,
-                                    struct latent_saved *s, struct view *own, struct view *shared)
+                                    const struct latent_row_counts *rows,
+                                    const struct latent_widths *w, struct latent_saved *s,
+                                    struct view *own, struct view *shared)
 {
     const struct work apart = {.kind = WORK_PACK,
                                .pack = {rows->own_rows, 1, {w->latent, w->rotated, 0}}};
@@ -255,14 +262,14 @@ static struct view emit_latent_keys(struct emit *e, uint32_t layer, struct view 
         return s->kv_norm_gathered;
     struct view up = emit_product(e, layer, WEIGHT_KV_UP, "kv_up", s->kv_norm_gathered,
                                   rows->all_rows, w->up, w->latent);
-    emit_keep_product_result(e, up.buffer);
+    emit_record_kept_product_result(e, up.buffer);
     return up;
 }
 
 /* Returns the gradient of the normed latents of this rank's rows. Emits the gradient of kv_b, too, unless head ranks
  * send latents. d_up: the gradient of what emit_latent_keys() returned. */
 static struct view emit_keys_wide_backward(struct emit *e, uint32_t layer, struct view d_up,
-                                           const struct latent_rows *rows,
+                                           const struct latent_row_counts *rows,
                                            const struct latent_widths *w,
                                            const struct latent_saved *s)
 {
@@ -270,9 +277,9 @@ static struct view emit_keys_wide_backward(struct emit *e, uint32_t layer, struc
         return emit_wide_product_backward(e, layer, WEIGHT_KV_UP, d_up, s->kv_norm,
                                           s->kv_norm_gathered, view_none(), rows, w->up, w->latent);
     struct view d = d_up;
-    if (e->choices->row_ranks > 1)
+    if (e->choices->sequence_parallel_ranks > 1)
         d = emit_compute_tensor(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own_rows, w->latent);
-    tensor_reduce_scatter_columns(e, d_up, d, w->latent, TENSOR_SEQUENCES);
+    tensor_reduce_scatter_rows_of_width(e, d_up, d, w->latent, TENSOR_SEQUENCES);
     return d;
 }
 
@@ -281,21 +288,23 @@ static struct view emit_keys_wide_backward(struct emit *e, uint32_t layer, struc
  * *shared. */
 static void emit_keys_backward(struct emit *e, uint32_t layer, struct view d_up,
                                struct view d_shared, struct view x, struct view dx,
-                               const struct latent_rows *rows, const struct latent_widths *w,
+                               const struct latent_row_counts *rows, const struct latent_widths *w,
                                const struct latent_saved *s)
 {
     const int64_t both = w->latent + w->rotated;
     const struct work join = {.kind = WORK_UNPACK,
                               .pack = {rows->own_rows, 1, {w->latent, w->rotated, 0}}};
     struct view d = emit_keys_wide_backward(e, layer, d_up, rows, w, s);
-    d = emit_normed_backward(e, layer, WEIGHT_KV_DOWN_NORM, d, s->kv, s->kv_stats, rows, w->latent);
+    d = emit_latent_norm_backward(e, layer, WEIGHT_KV_DOWN_NORM, d, s->kv, s->kv_stats, rows,
+                                  w->latent);
     struct view own = d_shared, d_both = emit_compute_tensor(e, "d_kv_latents", CATEGORY_ACTIVATION,
                                                              rows->own_rows, both);
     if (e->tensor.size > 1) { /* a rank's gradient is of its own heads */
-        own = e->choices->row_ranks > 1 ? emit_compute_tensor(e, "d_k_shared", CATEGORY_ACTIVATION,
-                                                              rows->own_rows, w->rotated)
-                                        : d_shared;
-        tensor_reduce_scatter_columns(e, d_shared, own, w->rotated, TENSOR_SEQUENCES);
+        own = e->choices->sequence_parallel_ranks > 1
+                  ? emit_compute_tensor(e, "d_k_shared", CATEGORY_ACTIVATION, rows->own_rows,
+                                        w->rotated)
+                  : d_shared;
+        tensor_reduce_scatter_rows_of_width(e, d_shared, own, w->rotated, TENSOR_SEQUENCES);
     }
     emit_op(e, e->stream.compute, &join, (struct view[]){d, own}, 2, &d_both, 1);
     emit_product_backward(e, layer, WEIGHT_KV_DOWN, d_both, x, dx, rows->own_rows, both,
@@ -315,14 +324,14 @@ static void mark_expanded_as_recomputed(struct emit *e, uint32_t first,
         for (size_t i = 0; i < ARRAY_LEN(narrow); i++)
             stays = stays || b == narrow[i];
         if (!stays)
-            emit_record_discarded_buffer(e, RECOMPUTE_MLA_UP_PROJ, (buffer_id){b});
+            emit_record_recomputed_buffer(e, RECOMPUTE_MLA_UP_PROJ, (buffer_id){b});
     }
 }
 
 /* Sets *work to the work that separates kv_b's result into keys and values for the heads of this head rank, and returns
  * the number of columns of that result. */
-static int64_t expanded_heads_work(const struct emit *e, enum work_kind kind, int64_t rows,
-                                   struct work *work)
+static int64_t kv_b_to_keys_values_work(const struct emit *e, enum work_kind kind, int64_t rows,
+                                        struct work *work)
 {
     const struct transformer *m = e->choices->model;
     *work = latent_keys_work(e, kind, rows);
@@ -336,16 +345,16 @@ void latent_expand(struct emit *e, uint32_t layer, struct view latents, struct v
     const int64_t latent = e->choices->model->kv_latent, rows = (int64_t)latents.count / latent;
     const uint8_t region = e->tags.region;
     struct work work;
-    const int64_t width = expanded_heads_work(e, WORK_LATENT_KEYS, rows, &work);
+    const int64_t width = kv_b_to_keys_values_work(e, WORK_LATENT_KEYS, rows, &work);
     e->tags.region = REGION_LINEAR;
     const struct view up = emit_compute_tensor(e, "kv_up", CATEGORY_ACTIVATION, rows, width);
-    emit_heads_matmul(e, MATMUL_NT, latents, weight_view(e, layer, WEIGHT_KV_UP), up, rows, width,
-                      latent);
+    emit_matmul_with_own_head_rows(e, MATMUL_NT, latents, weight_view(e, layer, WEIGHT_KV_UP), up,
+                                   rows, width, latent);
     e->tags.region = region;
     emit_op(e, e->stream.compute, &work, (struct view[]){up, shared}, 2, (struct view[]){k, v}, 2);
     const buffer_id made[] = {up.buffer, k.buffer, v.buffer};
     for (size_t i = 0; i < ARRAY_LEN(made); i++)
-        emit_record_discarded_buffer(e, RECOMPUTE_MLA_UP_PROJ, made[i]);
+        emit_record_recomputed_buffer(e, RECOMPUTE_MLA_UP_PROJ, made[i]);
 }
 
 void latent_expand_backward(struct emit *e, uint32_t layer, struct view latents, struct view dk,
@@ -354,21 +363,21 @@ void latent_expand_backward(struct emit *e, uint32_t layer, struct view latents,
     const int64_t latent = e->choices->model->kv_latent, rows = (int64_t)latents.count / latent;
     const uint8_t region = e->tags.region;
     struct work work;
-    const int64_t width = expanded_heads_work(e, WORK_LATENT_KEYS_BACKWARD, rows, &work);
+    const int64_t width = kv_b_to_keys_values_work(e, WORK_LATENT_KEYS_BACKWARD, rows, &work);
     const struct view d_up = emit_compute_tensor(e, "d_kv_up", CATEGORY_ACTIVATION, rows, width);
     emit_op(e, e->stream.compute, &work, (struct view[]){dk, dv}, 2,
             (struct view[]){d_up, d_shared}, 2);
     e->tags.region = REGION_LINEAR;
-    emit_heads_matmul(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_KV_UP), d_latents, rows,
-                      latent, width);
-    emit_heads_grad(e, layer, WEIGHT_KV_UP, d_up, latents, width, latent, rows);
+    emit_matmul_with_own_head_rows(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_KV_UP),
+                                   d_latents, rows, latent, width);
+    emit_grad_of_own_head_rows(e, layer, WEIGHT_KV_UP, d_up, latents, width, latent, rows);
     e->tags.region = region;
 }
 
 struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_t count,
                            struct view positions, struct latent_saved *saved)
 {
-    const struct latent_rows rows = latent_rows_of(e, count, positions);
+    const struct latent_row_counts rows = latent_row_counts_of(e, count, positions);
     const struct latent_widths w = latent_widths_of(e);
     const int64_t sequences = positions.count > 0 ? 1 : e->choices->micro_batch;
     const int64_t n = count / sequences, width = w.all;
@@ -380,7 +389,8 @@ struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_
     e->tags.region = REGION_ATTENTION;
     const struct view qkv = emit_compute_tensor(e, "qkv", CATEGORY_ACTIVATION, count, width);
     for (int64_t i = 0; i < sequences; i++)
-        emit_arrange_qkv(e, &w, n, positions_of(e, &rows, i), view_slice(q, i * n * w.q, n * w.q),
+        emit_arrange_qkv(e, &w, n, view_of_sequence_positions(e, &rows, i),
+                         view_slice(q, i * n * w.q, n * w.q),
                          view_slice(up, i * n * w.up, n * w.up),
                          view_slice(shared, i * n * w.rotated, n * w.rotated),
                          view_slice(qkv, i * n * width, n * width));
@@ -392,7 +402,7 @@ void latent_project_backward(struct emit *e, uint32_t layer, struct view dqkv, s
                              struct view dx, int64_t count, struct view positions,
                              const struct latent_saved *saved)
 {
-    const struct latent_rows rows = latent_rows_of(e, count, positions);
+    const struct latent_row_counts rows = latent_row_counts_of(e, count, positions);
     const struct latent_widths w = latent_widths_of(e);
     const int64_t sequences = positions.count > 0 ? 1 : e->choices->micro_batch;
     const int64_t n = count / sequences, width = w.all, h = e->choices->model->hidden;
@@ -402,10 +412,11 @@ void latent_project_backward(struct emit *e, uint32_t layer, struct view dqkv, s
     const struct view d_shared =
         emit_compute_tensor(e, "d_k_shared", CATEGORY_ACTIVATION, count, w.rotated);
     for (int64_t i = 0; i < sequences; i++)
-        emit_arrange_qkv_backward(
-            e, &w, n, positions_of(e, &rows, i), view_slice(dqkv, i * n * width, n * width),
-            view_slice(dq, i * n * w.q, n * w.q), view_slice(d_up, i * n * w.up, n * w.up),
-            view_slice(d_shared, i * n * w.rotated, n * w.rotated));
+        emit_arrange_qkv_backward(e, &w, n, view_of_sequence_positions(e, &rows, i),
+                                  view_slice(dqkv, i * n * width, n * width),
+                                  view_slice(dq, i * n * w.q, n * w.q),
+                                  view_slice(d_up, i * n * w.up, n * w.up),
+                                  view_slice(d_shared, i * n * w.rotated, n * w.rotated));
     e->tags.region = REGION_LINEAR;
     const struct view of_q = emit_compute_tensor(e, "dx_q", CATEGORY_ACTIVATION, rows.own_rows, h);
     const struct view of_kv =

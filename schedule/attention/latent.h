@@ -19,7 +19,7 @@
 
 /* Returns qkv of `rows` rows, those of all tensor ranks, made from x, this rank's own rows. positions: the positions of
  * these rows, which belong to one sequence; empty: the rows are all sequences of the unit, one after another, and have
- * the positions that emit_positions() gives for each. */
+ * the positions that view_of_unit_positions() gives for each. */
 struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_t rows,
                            struct view positions, struct latent_saved *saved);
 /* Writes this rank's own rows of dx, and the gradients of the weights, from dqkv. */

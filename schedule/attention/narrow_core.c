@@ -23,33 +23,35 @@
 
 /* The sizes of an operand of the core: its rows and columns, and the numbers of scales of its copy and of its
  * transposed copy (turned_scales). */
-struct core_operand {
+struct core_operand_size {
     int64_t rows, cols, scales, turned_scales;
 };
 
-static struct core_operand core_operand(const struct emit *e, int64_t rows, int64_t cols)
+static struct core_operand_size core_operand_size(const struct emit *e, int64_t rows, int64_t cols)
 {
     const enum scaling scaling = (enum scaling)products_recipe(e->choices)->scaling;
-    return (struct core_operand){rows, cols, scaling_scale_count(scaling, rows, cols),
-                                 scaling_scale_count(scaling, cols, rows)};
+    return (struct core_operand_size){rows, cols, scaling_scale_count(scaling, rows, cols),
+                                      scaling_scale_count(scaling, cols, rows)};
 }
 
-static int64_t elements(const struct core_operand *x)
+static int64_t elements(const struct core_operand_size *x)
 {
     return x->rows * x->cols;
 }
 
 /* The operands q, k and v of a core. */
-struct core_operands {
-    struct core_operand q, k, v;
+struct core_operand_sizes {
+    struct core_operand_size q, k, v;
 };
 
-static struct core_operands core_operands_of_work(const struct emit *e, const struct work *work)
+static struct core_operand_sizes core_operand_sizes_of_work(const struct emit *e,
+                                                            const struct work *work)
 {
-    return (struct core_operands){
-        core_operand(e, work->attention.q, work->attention.heads * work->attention.dim),
-        core_operand(e, work->attention.kv, work->attention.kv_heads * work->attention.dim),
-        core_operand(e, work->attention.kv, work->attention.kv_heads * work_attention_vdim(work)),
+    return (struct core_operand_sizes){
+        core_operand_size(e, work->attention.q, work->attention.heads * work->attention.dim),
+        core_operand_size(e, work->attention.kv, work->attention.kv_heads * work->attention.dim),
+        core_operand_size(e, work->attention.kv,
+                          work->attention.kv_heads * work_attention_vdim(work)),
     };
 }
 
@@ -60,7 +62,8 @@ static bool core_is_mxfp8(const struct emit *e)
 
 /* Emits one pass that casts x. In MXFP8 write has four views: copy, scales, transposed copy, scales; else two. */
 static void emit_cast_to_narrow_copies(struct emit *e, struct view x,
-                                       const struct core_operand *size, const struct view *write)
+                                       const struct core_operand_size *size,
+                                       const struct view *write)
 {
     const struct products_recipe *recipe = products_recipe(e->choices);
     const struct work work = {.kind = WORK_QUANTISE,
@@ -87,38 +90,40 @@ static struct view new_scales(struct emit *e, int64_t count)
 /* The copies of q, k and v, as views of their buffers. Transposed copies are called turned; turned_qk: those of q and
  * k. Without MXFP8 there are none, and turned_v is the copy v. forward_scales, backward_scales: the scales that each
  * pass reads. */
-struct core_copies {
+struct core_narrow_copies {
     struct view q, k, v, turned_v, turned_qk;
     struct view forward_scales, backward_scales;
 };
 
-static struct core_copies views_of_core_copies(const struct emit *e, const struct core_operands *x,
-                                               const struct attention_saved *saved)
+static struct core_narrow_copies views_of_core_narrow_copies(const struct emit *e,
+                                                             const struct core_operand_sizes *x,
+                                                             const struct attention_saved *saved)
 {
     const int64_t q = elements(&x->q), k = elements(&x->k), v = elements(&x->v);
     const struct view data = saved->narrow, scales = saved->narrow_scales;
     if (!core_is_mxfp8(e)) {
         const struct view of_v = view_slice(data, q + k, v);
-        return (struct core_copies){.q = view_slice(data, 0, q),
-                                    .k = view_slice(data, q, k),
-                                    .v = of_v,
-                                    .turned_v = of_v,
-                                    .forward_scales = scales,
-                                    .backward_scales = scales};
+        return (struct core_narrow_copies){.q = view_slice(data, 0, q),
+                                           .k = view_slice(data, q, k),
+                                           .v = of_v,
+                                           .turned_v = of_v,
+                                           .forward_scales = scales,
+                                           .backward_scales = scales};
     }
     const int64_t of_turned_v = x->v.turned_scales, of_q = x->q.scales, of_k = x->k.scales,
                   others = of_q + of_k + x->v.scales + x->q.turned_scales + x->k.turned_scales;
-    return (struct core_copies){.q = view_slice(data, v, q),
-                                .k = view_slice(data, v + q, k),
-                                .v = view_slice(data, v + q + k, v),
-                                .turned_v = view_slice(data, 0, v),
-                                .turned_qk = view_slice(data, 2 * v + q + k, q + k),
-                                .forward_scales = view_slice(scales, 0, of_turned_v + of_q + of_k),
-                                .backward_scales = view_slice(scales, of_turned_v, others)};
+    return (struct core_narrow_copies){.q = view_slice(data, v, q),
+                                       .k = view_slice(data, v + q, k),
+                                       .v = view_slice(data, v + q + k, v),
+                                       .turned_v = view_slice(data, 0, v),
+                                       .turned_qk = view_slice(data, 2 * v + q + k, q + k),
+                                       .forward_scales =
+                                           view_slice(scales, 0, of_turned_v + of_q + of_k),
+                                       .backward_scales = view_slice(scales, of_turned_v, others)};
 }
 
 /* Casts q, k and v to MXFP8, each in a pass that makes both copies. */
-static void cast_qkv_to_mxfp8(struct emit *e, const struct core_operands *x,
+static void cast_qkv_to_mxfp8(struct emit *e, const struct core_operand_sizes *x,
                               struct attention_saved *saved)
 {
     const int64_t q = elements(&x->q), k = elements(&x->k), v = elements(&x->v);
@@ -126,7 +131,7 @@ static void cast_qkv_to_mxfp8(struct emit *e, const struct core_operands *x,
     saved->narrow_scales =
         new_scales(e, x->q.scales + x->k.scales + x->v.scales + x->q.turned_scales +
                           x->k.turned_scales + x->v.turned_scales);
-    const struct core_copies to = views_of_core_copies(e, x, saved);
+    const struct core_narrow_copies to = views_of_core_narrow_copies(e, x, saved);
     const struct view scales = to.backward_scales, turned_v_scales = to.forward_scales;
     const int64_t of_q = x->q.scales, of_k = x->k.scales, of_v = x->v.scales,
                   of_turned_q = x->q.turned_scales;
@@ -145,13 +150,13 @@ static void cast_qkv_to_mxfp8(struct emit *e, const struct core_operands *x,
 }
 
 /* Copies q, k and v one after another (torch.cat), and casts them with one scale. */
-static void cast_qkv_with_one_scale(struct emit *e, const struct core_operands *x,
+static void cast_qkv_with_one_scale(struct emit *e, const struct core_operand_sizes *x,
                                     struct attention_saved *saved)
 {
     const int64_t q = elements(&x->q), k = elements(&x->k), v = elements(&x->v);
     const int64_t rows = x->q.rows, all = q + k + v;
     assert(all % rows == 0 && x->k.rows == rows && x->v.rows == rows);
-    const struct core_operand together = {rows, all / rows, 1, 1};
+    const struct core_operand_size together = {rows, all / rows, 1, 1};
     struct view joined =
         emit_compute_tensor(e, "qkv_joined", CATEGORY_ACTIVATION, rows, all / rows);
     const struct work join = {.kind = WORK_UNPACK, .pack = {1, 1, {q, k, v}}};
@@ -166,9 +171,9 @@ static void cast_qkv_with_one_scale(struct emit *e, const struct core_operands *
 void narrow_core_forward(struct emit *e, struct work work, struct attention_saved *saved,
                          struct view o)
 {
-    const struct core_operands x = core_operands_of_work(e, &work);
+    const struct core_operand_sizes x = core_operand_sizes_of_work(e, &work);
     (core_is_mxfp8(e) ? cast_qkv_to_mxfp8 : cast_qkv_with_one_scale)(e, &x, saved);
-    const struct core_copies copies = views_of_core_copies(e, &x, saved);
+    const struct core_narrow_copies copies = views_of_core_narrow_copies(e, &x, saved);
     work.attention.scaling = products_recipe(e->choices)->scaling;
     emit_op(e, e->stream.tile, &work,
             (struct view[]){copies.q, copies.k, copies.turned_v, copies.forward_scales}, 4,
@@ -178,10 +183,10 @@ void narrow_core_forward(struct emit *e, struct work work, struct attention_save
 void narrow_core_backward(struct emit *e, struct work work, const struct attention_saved *saved,
                           struct view d_o, const struct qkv *grads)
 {
-    const struct core_operands x = core_operands_of_work(e, &work);
-    const struct core_copies copies = views_of_core_copies(e, &x, saved);
-    const struct core_operand size =
-        core_operand(e, work.attention.q, work.attention.heads * work_attention_vdim(&work));
+    const struct core_operand_sizes x = core_operand_sizes_of_work(e, &work);
+    const struct core_narrow_copies copies = views_of_core_narrow_copies(e, &x, saved);
+    const struct core_operand_size size =
+        core_operand_size(e, work.attention.q, work.attention.heads * work_attention_vdim(&work));
     const enum dtype dtype = (enum dtype)products_recipe(e->choices)->gradient_dtype;
     const int64_t turned_scales = core_is_mxfp8(e) ? size.turned_scales : 0;
     struct view narrow = new_buffer_of_narrow_copies(e, "d_o_narrow", dtype, elements(&size)),

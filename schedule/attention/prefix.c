@@ -29,14 +29,14 @@ struct prefix_positions {
 static struct prefix_positions prefix_positions_of(const struct emit *e)
 {
     struct prefix_positions reach = {
-        .subsequence_begin = pipeline_tokens_before(e->choices, e->unit.subsequence),
-        .subsequence_end = pipeline_tokens_before(e->choices, e->unit.subsequence + 1)};
+        .subsequence_begin = pipeline_tokens_before_subsequence(e->choices, e->unit.subsequence),
+        .subsequence_end = pipeline_tokens_before_subsequence(e->choices, e->unit.subsequence + 1)};
     int64_t tp = (int64_t)e->tensor.size,
             rows = (reach.subsequence_end - reach.subsequence_begin) / tp;
-    struct piece own = emit_piece_of_rows(rows, e->unit.stages.count, e->unit.stages.index);
+    struct piece own = piece_of_rows(rows, e->unit.stages.count, e->unit.stages.index);
     reach.queries_begin = reach.subsequence_begin + own.begin * tp;
     reach.queries_end = reach.queries_begin + own.rows * tp;
-    reach.piece_tokens = emit_piece_of_rows(rows, e->unit.stages.count, 0).rows * tp;
+    reach.piece_tokens = piece_of_rows(rows, e->unit.stages.count, 0).rows * tp;
     return reach;
 }
 
@@ -54,7 +54,7 @@ static struct view new_kv_cache_of_prefix(struct emit *e, const char *stem, int6
 {
     struct view cache =
         emit_compute_tensor(e, stem, CATEGORY_KV, e->unit.kv_cache_capacity_tokens, width);
-    saved_buffers_add(&e->caches, cache.buffer);
+    saved_buffers_add(&e->buffers_never_recomputed, cache.buffer);
     return cache;
 }
 
@@ -99,7 +99,7 @@ static struct view copy_filled_part_of_cache(struct emit *e, struct view x, cons
                                              int64_t rows, int64_t width)
 {
     struct view y = emit_compute_tensor(e, stem, CATEGORY_KV, rows, width);
-    return emit_pack(e, WORK_PACK, x, y, rows, 1, width);
+    return emit_pack_or_unpack(e, WORK_PACK, x, y, rows, 1, width);
 }
 
 static struct work prefix_tile_work(const struct emit *e, uint32_t layer, int64_t sequence,
@@ -154,7 +154,7 @@ void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
         in.v = copy_filled_part_of_cache(e, in.v, "v_prefix", reach.queries_end, width.v_width);
     }
     saved->qkv.q = in.q;
-    struct view o = exchange_core_output(e, &z, out);
+    struct view o = exchange_view_for_core_output(e, &z, out);
     attention_set_output_and_lse(e, saved, o, z.group_tokens, z.heads / z.head_ranks);
     attention_tile(e, prefix_tile_work(e, layer, sequence, &z, WORK_ATTENTION, reach), &in, o,
                    saved->lse);

@@ -17,9 +17,10 @@ int64_t qkv_column_count(const struct emit *e)
            transformer_v_columns(model);
 }
 
-struct view optional_weight(const struct emit *e, uint32_t part, enum weight weight)
+struct view optional_weight_view(const struct emit *e, uint32_t part, enum weight weight)
 {
-    return weight_slot_of(e, part, weight)->rows > 0 ? weight_view(e, part, weight) : view_none();
+    return weight_offset_and_shape_of(e, part, weight)->rows > 0 ? weight_view(e, part, weight)
+                                                                 : view_none();
 }
 
 struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t rows,
@@ -29,13 +30,14 @@ struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t r
     e->tags.region = REGION_LINEAR;
     struct view qkv = emit_compute_tensor(e, "qkv", CATEGORY_ACTIVATION, rows, width);
     tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NT, x,
-                  weight_view(e, layer, WEIGHT_QKV), optional_weight(e, layer, WEIGHT_QKV_BIAS),
-                  qkv, rows, width, e->choices->model->hidden);
+                  weight_view(e, layer, WEIGHT_QKV),
+                  optional_weight_view(e, layer, WEIGHT_QKV_BIAS), qkv, rows, width,
+                  e->choices->model->hidden);
     adapters_forward(e, layer, ADAPTER_Q, 3, x, qkv, rows, adapters);
     return qkv;
 }
 
-bool project_splits_q_k_and_v(const struct emit *e)
+bool project_has_separate_q_k_v(const struct emit *e)
 {
     const struct choices *c = e->choices;
     const struct products_with_kept_results keeps = kept_products_of(c);
@@ -131,9 +133,9 @@ struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int6
     int64_t window = transformer_layer_window(e->choices->model, layer);
     struct sequence_mask mask = {.window = window < tokens ? window : 0};
     mask.has_chunked_window = mask.window > 0 && e->choices->model->window_chunks;
-    if (e->sequence_documents != NULL) {
-        const struct sequence_documents *d =
-            &e->sequence_documents[e->unit.first_sequence + sequence];
+    if (e->sequence_document_facts != NULL) {
+        const struct sequence_document_facts *d =
+            &e->sequence_document_facts[e->unit.first_sequence + sequence];
         mask.sequence = d->first_sequence_with_same_documents;
         mask.has_documents = d->has_several_documents;
     }
@@ -220,7 +222,7 @@ static struct work attention_sinks_work(const struct emit *e, enum work_kind kin
 void attention_sinks(struct emit *e, uint32_t layer, const struct attention_saved *saved,
                      int64_t rows, int64_t heads)
 {
-    const struct view sinks = optional_weight(e, layer, WEIGHT_SINKS);
+    const struct view sinks = optional_weight_view(e, layer, WEIGHT_SINKS);
     if (sinks.count == 0)
         return;
     const struct work work = attention_sinks_work(e, WORK_SINK, rows, heads, sinks);
@@ -231,7 +233,7 @@ void attention_sinks(struct emit *e, uint32_t layer, const struct attention_save
 void attention_sinks_backward(struct emit *e, uint32_t layer, struct view o, struct view lse,
                               struct view d_o, int64_t rows, int64_t heads)
 {
-    const struct view sinks = optional_weight(e, layer, WEIGHT_SINKS);
+    const struct view sinks = optional_weight_view(e, layer, WEIGHT_SINKS);
     bool accumulate;
     if (sinks.count == 0 || weight_is_frozen(e, WEIGHT_SINKS))
         return;
@@ -260,7 +262,8 @@ static struct view head_norm(struct emit *e, uint32_t layer, enum weight weight,
                              struct view *rstd, int64_t rows)
 {
     int64_t cols = columns_per_norm(e, (int64_t)x.count / rows), norms = (int64_t)x.count / cols;
-    struct view y = view_whole(e, emit_activation(e, "head_norm", rows, (int64_t)x.count / rows));
+    struct view y =
+        view_whole(e, emit_activation_buffer(e, "head_norm", rows, (int64_t)x.count / rows));
     *rstd = emit_norm_stats(e, weight, norms, norms * cols * e->kept_extra_bytes.heads);
     emit_norm(e, layer, weight, x, y, *rstd, norms, cols);
     return y;
@@ -279,7 +282,7 @@ static struct view head_norm_backward(struct emit *e, uint32_t layer, enum weigh
                                       struct view dy, struct view x, struct view rstd, int64_t rows)
 {
     int64_t width = (int64_t)x.count / rows, cols = columns_per_norm(e, width);
-    struct view dx = view_whole(e, emit_activation(e, "d_head_norm", rows, width));
+    struct view dx = view_whole(e, emit_activation_buffer(e, "d_head_norm", rows, width));
     emit_norm_backward(e, layer, weight, dy, x, rstd, dx, (int64_t)x.count / cols, cols);
     return dx;
 }

@@ -15,7 +15,7 @@
  * columns of q, of a latent, and of the key columns that heads share. */
 int64_t qkv_column_count(const struct emit *e);
 /* Returns the values of a layer's weight; an empty view if the model has no such weight. */
-struct view optional_weight(const struct emit *e, uint32_t part, enum weight weight);
+struct view optional_weight_view(const struct emit *e, uint32_t part, enum weight weight);
 /* Returns qkv[rows, W] = x[rows, hidden] wqkv^T, plus the bias and the adapters of q, k and v if the model has them.
  * *adapters is set to what the adapters' backward reads. With tensor parallelism x has only this rank's own rows, and
  * `rows` is the number of rows of all tensor ranks. */
@@ -23,8 +23,8 @@ struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t r
                         struct adapters_saved *adapters);
 /* True if the layer computes q, k and v by a product each, because selective checkpointing keeps q and v but computes k
  * again. False with latent attention, which has other products, and with products in fewer than 16 bits. */
-bool project_splits_q_k_and_v(const struct emit *e);
-/* Emits the three products of a layer for which project_splits_q_k_and_v() is true, and returns q, k and v of x[rows,
+bool project_has_separate_q_k_v(const struct emit *e);
+/* Emits the three products of a layer for which project_has_separate_q_k_v() is true, and returns q, k and v of x[rows,
  * hidden], which has the rows of all sequences. */
 struct qkv project_q_k_and_v_separately(struct emit *e, uint32_t layer, struct view x,
                                         int64_t rows);
@@ -56,7 +56,7 @@ struct work attention_causal_work(const struct emit *e, enum work_kind kind, int
 /* The masks that hide pairs of a query and a key in a sequence, in addition to causality. window: the layer's sliding
  * window; 0: it has none, or one that reaches all tokens. has_documents: the sequence has several documents on some
  * rank. sequence: the number that ops carry for the sequence; sequences with the same documents on all ranks carry that
- * of the first of them (struct sequence_documents). */
+ * of the first of them (struct sequence_document_facts). */
 struct sequence_mask {
     int64_t window, sequence;
     bool has_documents;

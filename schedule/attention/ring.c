@@ -37,7 +37,7 @@ struct view ring_new_blocks(struct emit *e, const struct ring_shape *z, const ch
                                z->kv_width + z->v_width);
 }
 
-struct qkv ring_keys_values(const struct ring_shape *z, struct view block)
+struct qkv ring_split_kv_block(const struct ring_shape *z, struct view block)
 {
     const int64_t keys = z->rank_tokens * z->kv_width;
     return (struct qkv){.k = view_slice(block, 0, keys),
@@ -92,8 +92,8 @@ static uint32_t list_tiles_of_layout(struct emit *e, int64_t rows, uint32_t step
 }
 
 /* True if some rank that passes the tile's guard sees a key of the tile. The sequence must be a single document. */
-static bool find_visible_key(const struct emit *e, const struct ring_shape *z,
-                             const struct ring_tile *tile)
+static bool tile_has_visible_key(const struct emit *e, const struct ring_shape *z,
+                                 const struct ring_tile *tile)
 {
     struct visible_pieces pieces = {0};
     struct work work = ring_tile_work(e, WORK_ATTENTION, z, tile);
@@ -110,16 +110,16 @@ static bool find_visible_key(const struct emit *e, const struct ring_shape *z,
     return seen;
 }
 
-/* Does what find_visible_key() does, and keeps the answer for each tile of a step (row: 2 * step + tile). One answer
- * serves all layers and sequences, because all layers that have a window have the same one. */
-static bool has_visible_key(struct emit *e, const struct ring_shape *z,
-                            const struct ring_tile *tile, uint32_t row)
+/* Does what tile_has_visible_key() does, and keeps the answer for each tile of a step (row: 2 * step + tile). One
+ * answer serves all layers and sequences, because all layers that have a window have the same one. */
+static bool cached_tile_has_visible_key(struct emit *e, const struct ring_shape *z,
+                                        const struct ring_tile *tile, uint32_t row)
 {
     enum { UNKNOWN, SEEN, UNSEEN };
     if (e->group.ring_tile_visibility == NULL)
         e->group.ring_tile_visibility = arena_array(&e->arena, 2 * (size_t)ring_step_count(e), 1);
     if (e->group.ring_tile_visibility[row] == UNKNOWN)
-        e->group.ring_tile_visibility[row] = find_visible_key(e, z, tile) ? SEEN : UNSEEN;
+        e->group.ring_tile_visibility[row] = tile_has_visible_key(e, z, tile) ? SEEN : UNSEEN;
     return e->group.ring_tile_visibility[row] == SEEN;
 }
 
@@ -149,14 +149,14 @@ static uint32_t apply_mask_to_tiles(struct emit *e, const struct ring_shape *z, 
         tile[i].away = two ? step % e->group.inner_ring.size : step;
         tile[i].away_out = two ? step / e->group.inner_ring.size : 0;
         if (step == 0 || mask->window == 0 || apart ||
-            has_visible_key(e, z, &tile[i], 2 * step + i))
+            cached_tile_has_visible_key(e, z, &tile[i], 2 * step + i))
             tile[seen++] = tile[i];
     }
     return seen;
 }
 
-uint32_t ring_tiles(struct emit *e, const struct ring_shape *z, uint32_t step,
-                    struct ring_tile tile[2])
+uint32_t ring_list_tiles_of_step(struct emit *e, const struct ring_shape *z, uint32_t step,
+                                 struct ring_tile tile[2])
 {
     uint32_t count = list_tiles_of_layout(e, z->rank_tokens, step, tile);
     struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
@@ -186,7 +186,8 @@ uint32_t ring_next_step_with_tiles(struct emit *e, const struct ring_shape *z, u
 {
     struct ring_tile tile[2];
     uint32_t next = step + 1;
-    while (!has_two_rings(e) && next < ring_step_count(e) && ring_tiles(e, z, next, tile) == 0)
+    while (!has_two_rings(e) && next < ring_step_count(e) &&
+           ring_list_tiles_of_step(e, z, next, tile) == 0)
         next++;
     return next;
 }
@@ -199,7 +200,7 @@ static struct view copy_if_ring_packs_messages(struct emit *e, struct view x)
     int64_t count = (int64_t)x.count;
     struct view y =
         emit_tensor(e, "message", CATEGORY_COMMUNICATION, dtype_of_view(e, x), count, 0);
-    return emit_pack(e, WORK_PACK, x, y, count, 1, 1);
+    return emit_pack_or_unpack(e, WORK_PACK, x, y, count, 1, 1);
 }
 
 struct view ring_send_and_receive(struct emit *e, const struct ring *ring, uint32_t by,

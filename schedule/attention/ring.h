@@ -39,10 +39,10 @@ struct ring_tile {
 };
 
 /* ring_new_blocks() returns a new tensor with room for `blocks` blocks, each the keys and values of a rank or their
- * gradients. ring_keys_values() returns the keys and the values of a block, in which v follows k; its q is empty. */
+ * gradients. ring_split_kv_block() returns the keys and the values of a block, in which v follows k; its q is empty. */
 struct view ring_new_blocks(struct emit *e, const struct ring_shape *shape, const char *stem,
                             int64_t blocks);
-struct qkv ring_keys_values(const struct ring_shape *shape, struct view block);
+struct qkv ring_split_kv_block(const struct ring_shape *shape, struct view block);
 /* Returns the elements of a block. */
 int64_t ring_block_elements(const struct ring_shape *shape);
 
@@ -52,8 +52,8 @@ uint32_t ring_step_count(const struct emit *e);
 /* Fills tile[] with the tiles of a step and returns their number; 0 if the layer's window hides all keys from all
  * ranks, in layouts other than core plans and zigzag of documents, which keep their tile. A rank passes the guard of at
  * most one of them. */
-uint32_t ring_tiles(struct emit *e, const struct ring_shape *shape, uint32_t step,
-                    struct ring_tile tile[2]);
+uint32_t ring_list_tiles_of_step(struct emit *e, const struct ring_shape *shape, uint32_t step,
+                                 struct ring_tile tile[2]);
 
 /* Returns the next step after `step` in which some rank has a tile, or ring_step_count() if there is none. With one
  * ring, steps are skipped in which the layer's window hides all keys from all ranks. With two rings it is always step +

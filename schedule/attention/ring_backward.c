@@ -46,7 +46,7 @@ struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape
 {
     struct ring_tile tile[2];
     struct qkv grads[2];
-    uint32_t tiles = ring_tiles(e, z, step, tile);
+    uint32_t tiles = ring_list_tiles_of_step(e, z, step, tile);
     if (tiles == 0)
         return (struct ring_gradients){0};
     struct ring_gradients here = {
@@ -137,7 +137,7 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
     e->tags.step = IR_NONE16;
     struct view dq = emit_in_dtype(e, sums.dq, dtype, "dq", CATEGORY_ACTIVATION);
     struct view dkv = emit_in_dtype(e, sums.dkv, dtype, "dkv", CATEGORY_ACTIVATION);
-    struct qkv grads = ring_keys_values(z, dkv);
+    struct qkv grads = ring_split_kv_block(z, dkv);
     grads.q = dq;
     return grads;
 }

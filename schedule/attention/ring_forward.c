@@ -1,7 +1,7 @@
 /* The ring forward: every step's tile is merged into running sums in fp32. */
 #include "schedule/attention/ring.h"
 
-static struct view tile_rows(struct view x, const struct ring_tile *tile, int64_t width)
+static struct view view_of_tile_queries(struct view x, const struct ring_tile *tile, int64_t width)
 {
     return view_slice(x, tile->first_query * width, tile->query_count * width);
 }
@@ -11,12 +11,12 @@ op_id ring_tile_forward(struct emit *e, const struct ring_shape *z, const struct
 {
     struct work work = ring_tile_work(e, WORK_ATTENTION, z, tile);
     struct qkv in = {
-        .q = tile_rows(q, tile, z->q_width),
+        .q = view_of_tile_queries(q, tile, z->q_width),
         .k = view_slice(kv, 0, tile->key_count * z->kv_width),
         .v = view_slice(kv, z->rank_tokens * z->kv_width, tile->key_count * z->v_width),
     };
-    return attention_tile(e, work, &in, tile_rows(o, tile, z->o_width),
-                          tile_rows(lse, tile, z->heads));
+    return attention_tile(e, work, &in, view_of_tile_queries(o, tile, z->o_width),
+                          view_of_tile_queries(lse, tile, z->heads));
 }
 
 void ring_merge_tile(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
@@ -25,9 +25,10 @@ void ring_merge_tile(struct emit *e, const struct ring_shape *z, const struct ri
     struct work work = {
         .kind = WORK_MERGE,
         .merge = {tile->query_count, z->heads, transformer_v_head_dim(e->choices->model)}};
-    struct view write[2] = {tile_rows(sum, tile, z->o_width), tile_rows(lse, tile, z->heads)};
-    struct view read[4] = {write[0], write[1], tile_rows(block, tile, z->o_width),
-                           tile_rows(block_lse, tile, z->heads)};
+    struct view write[2] = {view_of_tile_queries(sum, tile, z->o_width),
+                            view_of_tile_queries(lse, tile, z->heads)};
+    struct view read[4] = {write[0], write[1], view_of_tile_queries(block, tile, z->o_width),
+                           view_of_tile_queries(block_lse, tile, z->heads)};
     emit_op(e, e->stream.compute, &work, read, 4, write, 2);
 }
 
@@ -36,7 +37,7 @@ static void emit_step_forward(struct emit *e, const struct ring_shape *z, uint32
                               const struct attention_saved *saved, struct view kv, struct view sum)
 {
     struct ring_tile tile[2];
-    uint32_t tiles = ring_tiles(e, z, step, tile);
+    uint32_t tiles = ring_list_tiles_of_step(e, z, step, tile);
     if (tiles == 0)
         return;
     struct view block =
@@ -68,7 +69,7 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
             continue;
         }
         struct ring_tile tile[2];
-        ring_tiles(e, z, 0, tile);
+        ring_list_tiles_of_step(e, z, 0, tile);
         struct view block = o;
         if (!f32)
             block =

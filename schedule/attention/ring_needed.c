@@ -9,31 +9,34 @@
 
 /* The numbers of rows of keys that a rank sends and receives for a sequence, each the most over all ranks, for which
  * buffers have room. sequence, window: the parameters with these names of the sequence's ops. */
-struct row_capacity {
+struct sent_received_row_capacity {
     int64_t sent_rows, received_rows;
     int64_t sequence, window;
 };
 
-static struct row_capacity row_capacity_of(struct emit *e, const struct ring_shape *z)
+static struct sent_received_row_capacity sent_received_row_capacity_of(struct emit *e,
+                                                                       const struct ring_shape *z)
 {
     struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
     const struct row_use use = {.sequence = mask.sequence, .window = mask.window};
     uint32_t i = 0;
-    while (i < e->needed_count &&
-           (e->needed[i].sequence != mask.sequence || e->needed[i].window != mask.window))
+    while (i < e->row_capacity_cache_count && (e->row_capacity_cache[i].sequence != mask.sequence ||
+                                               e->row_capacity_cache[i].window != mask.window))
         i++;
-    if (i == e->needed_count) {
-        e->needed = heap_grow(e->needed, &e->needed_capacity, i + (size_t)1, sizeof *e->needed);
-        e->needed[e->needed_count++] =
-            (struct emit_needed){mask.sequence, mask.window, row_use_capacity(e->ir, &use)};
+    if (i == e->row_capacity_cache_count) {
+        e->row_capacity_cache = heap_grow(e->row_capacity_cache, &e->row_capacity_cache_allocated,
+                                          i + (size_t)1, sizeof *e->row_capacity_cache);
+        e->row_capacity_cache[e->row_capacity_cache_count++] = (struct row_capacity_cache_entry){
+            mask.sequence, mask.window, row_use_capacity(e->ir, &use)};
     }
-    return (struct row_capacity){e->needed[i].capacity.sent_rows,
-                                 e->needed[i].capacity.received_rows, mask.sequence, mask.window};
+    return (struct sent_received_row_capacity){e->row_capacity_cache[i].capacity.sent_rows,
+                                               e->row_capacity_cache[i].capacity.received_rows,
+                                               mask.sequence, mask.window};
 }
 
 static struct work needed_attention_work(const struct emit *e, enum work_kind kind,
-                                         const struct ring_shape *z, const struct row_capacity *r,
-                                         bool arrived)
+                                         const struct ring_shape *z,
+                                         const struct sent_received_row_capacity *r, bool arrived)
 {
     struct work work = attention_causal_work(e, kind, z->rank_tokens, z->heads, z->kv_heads);
     work.attention.kv = arrived ? r->received_rows : z->rank_tokens;
@@ -46,8 +49,8 @@ static struct work needed_attention_work(const struct emit *e, enum work_kind ki
 /* Emits the op TAKE_ROWS, which copies rows of x to a new tensor in the order `how`, and returns that tensor. x has
  * `rows` rows of k and then as many of v; the result has room for `to` rows of each. */
 static struct view emit_take_rows(struct emit *e, const struct ring_shape *z,
-                                  const struct row_capacity *r, enum take_order how, struct view x,
-                                  int64_t rows, int64_t to, const char *stem)
+                                  const struct sent_received_row_capacity *r, enum take_order how,
+                                  struct view x, int64_t rows, int64_t to, const char *stem)
 {
     struct work work = {
         .kind = WORK_TAKE_ROWS,
@@ -67,8 +70,8 @@ static struct view emit_take_rows(struct emit *e, const struct ring_shape *z,
 }
 
 static struct view exchange_rows(struct emit *e, const struct ring_shape *z,
-                                 const struct row_capacity *r, bool back, struct view x,
-                                 const char *stem)
+                                 const struct sent_received_row_capacity *r, bool back,
+                                 struct view x, const char *stem)
 {
     int64_t rows = back ? r->received_rows : r->sent_rows,
             to = back ? r->sent_rows : r->received_rows;
@@ -91,8 +94,8 @@ static struct view exchange_rows(struct emit *e, const struct ring_shape *z,
 }
 
 /* Emits the exchange of keys and values between ranks, and returns those that arrive at this rank, sorted by sender. */
-static struct view send_rows(struct emit *e, const struct ring_shape *z,
-                             const struct row_capacity *r, struct view kv)
+static struct view exchange_kv_rows(struct emit *e, const struct ring_shape *z,
+                                    const struct sent_received_row_capacity *r, struct view kv)
 {
     struct view message =
         emit_take_rows(e, z, r, TAKE_SEND, kv, z->rank_tokens, r->sent_rows, "message");
@@ -100,7 +103,7 @@ static struct view send_rows(struct emit *e, const struct ring_shape *z,
 }
 
 static struct view emit_place_rows(struct emit *e, const struct ring_shape *z,
-                                   const struct row_capacity *r, struct view arrived)
+                                   const struct sent_received_row_capacity *r, struct view arrived)
 {
     return emit_take_rows(e, z, r, TAKE_ARRIVED_ROWS_TO_POSITIONS, arrived, r->received_rows,
                           r->received_rows, "kv_needed");
@@ -110,13 +113,13 @@ void ring_needed_rows_forward(struct emit *e, const struct ring_shape *z,
                               struct attention_saved *saved, struct view o)
 {
     bool f32 = e->choices->dtype == DTYPE_F32;
-    struct row_capacity r = row_capacity_of(e, z);
+    struct sent_received_row_capacity r = sent_received_row_capacity_of(e, z);
     struct view kv = ring_own_keys_values(saved), arrived = {0}, block = o;
     struct qkv in = ring_queries_keys_values(saved->qkv.q, kv);
     attention_set_output_and_lse(e, saved, o, z->rank_tokens, z->heads);
     e->tags.step = 0;
     if (r.received_rows > 0)
-        arrived = send_rows(e, z, &r, kv);
+        arrived = exchange_kv_rows(e, z, &r, kv);
     if (!f32 && r.received_rows > 0)
         block = emit_compute_tensor(e, "o_block", CATEGORY_ACTIVATION, z->rank_tokens, z->q_width);
     attention_tile(e, needed_attention_work(e, WORK_ATTENTION, z, &r, false), &in, block,
@@ -139,9 +142,9 @@ void ring_needed_rows_forward(struct emit *e, const struct ring_shape *z,
 
 /* Emits the backward of a tile, and returns the gradients of its queries and of its keys and values. */
 static struct ring_gradients emit_tile_backward(struct emit *e, const struct ring_shape *z,
-                                                const struct row_capacity *r, bool arrived,
-                                                const struct attention_saved *saved, struct view kv,
-                                                struct view d_o)
+                                                const struct sent_received_row_capacity *r,
+                                                bool arrived, const struct attention_saved *saved,
+                                                struct view kv, struct view d_o)
 {
     struct ring_gradients g = {
         .dq = emit_compute_tensor(e, "dq_block", CATEGORY_ACTIVATION, z->rank_tokens, z->q_width),
@@ -159,11 +162,11 @@ struct qkv ring_needed_rows_backward(struct emit *e, const struct ring_shape *z,
                                      const struct attention_saved *saved, struct view d_o)
 {
     enum dtype dtype = (enum dtype)e->choices->dtype;
-    struct row_capacity r = row_capacity_of(e, z);
+    struct sent_received_row_capacity r = sent_received_row_capacity_of(e, z);
     struct view kv = ring_own_keys_values(saved), arrived = {0};
     e->tags.step = 0;
     if (r.received_rows > 0)
-        arrived = send_rows(e, z, &r, kv);
+        arrived = exchange_kv_rows(e, z, &r, kv);
     struct ring_gradients own = emit_tile_backward(e, z, &r, false, saved, kv, d_o);
     if (r.received_rows > 0) {
         own.dq = emit_in_dtype(e, own.dq, DTYPE_F32, "dq_sum", CATEGORY_ACTIVATION);

@@ -24,9 +24,9 @@ static struct planned_ring planned_ring_of(struct emit *e, const struct ring_sha
         z, mask.sequence, mask.window, pass, row_use_round_count(e->ir, mask.sequence, pass), 0};
 }
 
-static struct plan_round_row_maxima capacity_of_moved_rows(const struct emit *e,
-                                                           const struct planned_ring *p,
-                                                           enum plan_keys_or_queries operand_kind)
+static struct max_rows_of_any_rank_in_round
+capacity_of_moved_rows(const struct emit *e, const struct planned_ring *p,
+                       enum plan_keys_or_queries operand_kind)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, operand_kind};
     return row_use_capacity(e->ir, &use);
@@ -47,7 +47,7 @@ static struct view new_moved_tensor(struct emit *e, const struct moved_rows_form
 }
 
 /* Emits the op TAKE_ROWS, which copies rows of x[rows], in the order `how`, to y[to]. arrived: the rows of other ranks,
- * which TAKE_GATHER also reads; empty: there are none. */
+ * which TAKE_ROWS_TO_ROUND_ORDER also reads; empty: there are none. */
 static void emit_take_rows(struct emit *e, const struct planned_ring *p,
                            const struct moved_rows_format *m, enum take_order how, struct view x,
                            int64_t rows, struct view arrived, struct view y, int64_t to)
@@ -66,7 +66,7 @@ static struct view exchange_rows(struct emit *e, const struct planned_ring *p,
                                  const struct moved_rows_format *m, bool back, struct view x,
                                  const char *stem)
 {
-    const struct plan_round_row_maxima room = capacity_of_moved_rows(e, p, m->operand_kind);
+    const struct max_rows_of_any_rank_in_round room = capacity_of_moved_rows(e, p, m->operand_kind);
     int64_t rows = back ? room.received_rows : room.sent_rows,
             to = back ? room.sent_rows : room.received_rows;
     struct work work = {
@@ -85,7 +85,7 @@ static struct view exchange_rows(struct emit *e, const struct planned_ring *p,
 static struct view send_rows(struct emit *e, const struct planned_ring *p,
                              const struct moved_rows_format *m, struct view own)
 {
-    const struct plan_round_row_maxima room = capacity_of_moved_rows(e, p, m->operand_kind);
+    const struct max_rows_of_any_rank_in_round room = capacity_of_moved_rows(e, p, m->operand_kind);
     if (room.received_rows == 0)
         return view_none();
     struct view message = emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype,
@@ -106,7 +106,7 @@ static struct view gather_rows_of_round(struct emit *e, const struct planned_rin
         return own;
     const int64_t rows = capacity_of_moved_rows(e, p, m->operand_kind).packed_rows;
     struct view y = new_moved_tensor(e, m, stem, rows);
-    emit_take_rows(e, p, m, TAKE_GATHER, own, p->shape->rank_tokens, arrived, y, rows);
+    emit_take_rows(e, p, m, TAKE_ROWS_TO_ROUND_ORDER, own, p->shape->rank_tokens, arrived, y, rows);
     return y;
 }
 
@@ -115,7 +115,7 @@ static struct view gather_rows_of_round(struct emit *e, const struct planned_rin
 static struct view emit_return_results(struct emit *e, const struct planned_ring *p,
                                        const struct moved_rows_format *m, struct view x)
 {
-    const struct plan_round_row_maxima room = capacity_of_moved_rows(e, p, m->operand_kind);
+    const struct max_rows_of_any_rank_in_round room = capacity_of_moved_rows(e, p, m->operand_kind);
     if (room.received_rows == 0)
         return view_none();
     struct view message = emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype,
@@ -151,7 +151,7 @@ static bool round_has_tiles(const struct emit *e, const struct planned_ring *p)
     return capacity_of_moved_rows(e, p, PLAN_QUERIES).packed_rows > 0;
 }
 
-static void begin_round(struct emit *e, struct planned_ring *p, uint32_t round)
+static void set_current_round(struct emit *e, struct planned_ring *p, uint32_t round)
 {
     p->round = round;
     e->tags.step = (uint16_t)round;
@@ -194,7 +194,7 @@ static void merge_returned_results(struct emit *e, struct planned_ring p,
                                    struct merged_results_of_rounds *sum,
                                    struct returned_results *from)
 {
-    begin_round(e, &p, from->round);
+    set_current_round(e, &p, from->round);
     if (from->block.count > 0)
         merge_tiles(e, &p, sum, from->block, from->lse, false);
     from->block = view_none();
@@ -247,14 +247,14 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
     struct returned_results returned = {.block = view_none()};
     if (e->choices->dtype != DTYPE_F32)
         sum.o = emit_tensor(e, "o_sum", CATEGORY_ACTIVATION, DTYPE_F32, z->rank_tokens, z->q_width);
-    begin_round(e, &p, 0);
+    set_current_round(e, &p, 0);
     struct rows_arrived_for_round now = send_rows_for_round_forward(e, &p, saved), next = {0};
     for (uint32_t t = 0; t < p.rounds; t++, now = next) {
         if (t + 1 < p.rounds) {
-            begin_round(e, &p, t + 1);
+            set_current_round(e, &p, t + 1);
             next = send_rows_for_round_forward(e, &p, saved);
         }
-        begin_round(e, &p, t);
+        set_current_round(e, &p, t);
         if (!round_has_tiles(e, &p))
             continue;
         struct qkv in = ring_queries_keys_values(
@@ -266,7 +266,7 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
         attention_tile(e, round_attention_work(e, &p, WORK_ATTENTION), &in, block, lse);
         merge_tiles(e, &p, &sum, block, lse, true);
         merge_returned_results(e, p, &sum, &returned);
-        begin_round(e, &p, t);
+        set_current_round(e, &p, t);
         returned =
             (struct returned_results){emit_return_results(e, &p, &queries, block), view_none(), t};
         if (returned.block.count > 0)
@@ -318,7 +318,7 @@ static void add_returned_gradients(struct emit *e, struct planned_ring p,
 {
     const struct moved_rows_format keys = format_of_moved_keys(e, p.shape),
                                    queries = format_of_moved_queries(e, p.shape, 1);
-    begin_round(e, &p, g->round);
+    set_current_round(e, &p, g->round);
     if (g->dq.count > 0)
         add_round_gradients_to_sum(e, &p, &queries, g->dq, dq, false);
     if (g->dkv.count > 0)
@@ -342,7 +342,7 @@ send_rows_for_round_backward(struct emit *e, const struct planned_ring *p,
                                    one = format_of_moved_queries(e, p->shape, 1),
                                    two = format_of_moved_queries(e, p->shape, 2),
                                    statistics = format_of_moved_statistics(p->shape, 2);
-    const struct plan_round_row_maxima room = capacity_of_moved_rows(e, p, PLAN_QUERIES);
+    const struct max_rows_of_any_rank_in_round room = capacity_of_moved_rows(e, p, PLAN_QUERIES);
     struct rows_arrived_for_round arrivals = {
         .keys = send_rows(e, p, &keys, ring_own_keys_values(saved)),
         .queries = view_none(),
@@ -395,8 +395,9 @@ static struct gradients_of_round round_backward(struct emit *e, const struct pla
 }
 
 /* Returns the statistics of a rank's own queries (struct own_query_tensors). */
-static struct view emit_own_statistics(struct emit *e, const struct ring_shape *z,
-                                       const struct attention_saved *saved, struct view d_o)
+static struct view emit_lse_and_delta_of_own_queries(struct emit *e, const struct ring_shape *z,
+                                                     const struct attention_saved *saved,
+                                                     struct view d_o)
 {
     struct view statistics =
         emit_tensor(e, "statistics", CATEGORY_ACTIVATION, DTYPE_F32, 2 * z->rank_tokens, z->heads);
@@ -415,25 +416,26 @@ struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
                                    queries = format_of_moved_queries(e, z, 1);
     const enum dtype dtype = (enum dtype)e->choices->dtype;
     struct planned_ring p = planned_ring_of(e, z, PLAN_BACKWARD);
-    begin_round(e, &p, 0);
-    const struct own_query_tensors own = {saved->qkv.q, d_o, emit_own_statistics(e, z, saved, d_o)};
+    set_current_round(e, &p, 0);
+    const struct own_query_tensors own = {saved->qkv.q, d_o,
+                                          emit_lse_and_delta_of_own_queries(e, z, saved, d_o)};
     struct view dq = view_none(), dkv = view_none();
     struct gradients_of_round returned = {view_none(), view_none(), 0};
     struct rows_arrived_for_round now = send_rows_for_round_backward(e, &p, saved, &own),
                                   next = {0};
     for (uint32_t t = 0; t < p.rounds; t++, now = next) {
         if (t + 1 < p.rounds) {
-            begin_round(e, &p, t + 1);
+            set_current_round(e, &p, t + 1);
             next = send_rows_for_round_backward(e, &p, saved, &own);
         }
-        begin_round(e, &p, t);
+        set_current_round(e, &p, t);
         if (!round_has_tiles(e, &p))
             continue;
         struct gradients_of_round g = round_backward(e, &p, saved, &own, &now);
         add_round_gradients_to_sum(e, &p, &queries, g.dq, &dq, true);
         add_round_gradients_to_sum(e, &p, &keys, g.dkv, &dkv, true);
         add_returned_gradients(e, p, &returned, &dq, &dkv);
-        begin_round(e, &p, t);
+        set_current_round(e, &p, t);
         returned = (struct gradients_of_round){emit_return_results(e, &p, &queries, g.dq),
                                                emit_return_results(e, &p, &keys, g.dkv), t};
     }

@@ -70,7 +70,7 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
         struct ring_step_tensors *here = &partial[step];
         e->tags.step = (uint16_t)step;
         here->kv = kv;
-        here->tile_count = ring_tiles(e, z, step, here->tile);
+        here->tile_count = ring_list_tiles_of_step(e, z, step, here->tile);
         if (step + 1 < steps) {
             kv = ring_new_blocks(e, z, "kv", 1);
             shift_blocks(e, 1, here->kv, kv, last[step % 2]);
@@ -97,7 +97,7 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
         emit_cast(e, sum, o);
     for (uint32_t step = 1; step < steps; step++)
         emit_extend_lifetime(e, partial[step].kv.buffer, e->last_compute);
-    const struct qkv pair = ring_keys_values(z, kv);
+    const struct qkv pair = ring_split_kv_block(z, kv);
     saved->qkv.k = pair.k;
     saved->qkv.v = pair.v;
     free(partial);
@@ -137,7 +137,7 @@ struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
     }
     e->tags.step = IR_NONE16;
     dq = emit_in_dtype(e, dq, (enum dtype)e->choices->dtype, "dq", CATEGORY_ACTIVATION);
-    struct qkv grads = ring_keys_values(z, next);
+    struct qkv grads = ring_split_kv_block(z, next);
     grads.q = dq;
     return grads;
 }

@@ -36,9 +36,9 @@ void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view
     struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
     struct qkv to = {0};
     if (!z.is_latent || z.head_ranks > 1) /* else v lies after k already */
-        to = ring_keys_values(&shape, ring_new_blocks(e, &shape, "kv", 1));
+        to = ring_split_kv_block(&shape, ring_new_blocks(e, &shape, "kv", 1));
     saved->qkv = exchange_qkv(e, layer, &z, qkv, to, saved);
-    struct view o = exchange_core_output(e, &z, out);
+    struct view o = exchange_view_for_core_output(e, &z, out);
     core_emit_host_wait(e);
     if (e->choices->rotation == ROTATE_BY_CORE_PLAN)
         ring_planned_forward(e, &shape, saved, o);

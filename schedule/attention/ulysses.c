@@ -6,7 +6,7 @@
 #include "schedule/attention/narrow_core.h"
 #include "schedule/choices/products.h"
 
-static struct head_exchange exchange_shape_of(const struct emit *e, uint32_t layer)
+static struct head_exchange head_exchange_for_ulysses(const struct emit *e, uint32_t layer)
 {
     struct head_exchange z = exchange_of_layer(e, layer);
     if (z.head_ranks > 1)
@@ -33,10 +33,10 @@ static struct work core_work(const struct emit *e, uint32_t layer, int64_t seque
 void ulysses_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
                      struct view out)
 {
-    struct head_exchange z = exchange_shape_of(e, layer);
+    struct head_exchange z = head_exchange_for_ulysses(e, layer);
     struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
     saved->qkv = exchange_qkv(e, layer, &z, qkv, (struct qkv){0}, saved);
-    struct view o = exchange_core_output(e, &z, out);
+    struct view o = exchange_view_for_core_output(e, &z, out);
     if (z.head_ranks > 1)
         core_emit_host_wait(e);
     attention_set_output_and_lse(e, saved, o, z.group_tokens, z.heads / z.head_ranks);
@@ -54,12 +54,12 @@ void ulysses_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
 void ulysses_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
                       struct view dqkv)
 {
-    struct head_exchange z = exchange_shape_of(e, layer);
+    struct head_exchange z = head_exchange_for_ulysses(e, layer);
     const struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
     struct view d_o = exchange_attention_output_backward(e, &z, d_out);
     attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, z.group_tokens,
                              z.heads / z.head_ranks);
-    struct qkv grads = exchange_core_gradients(e, &z, dqkv);
+    struct qkv grads = exchange_views_for_core_grads(e, &z, dqkv);
     const struct work work = core_work(e, layer, sequence, &z, WORK_ATTENTION_BACKWARD);
     if (products_core_is_narrow(e->choices, layer))
         narrow_core_backward(e, work, saved, d_o, &grads);

@@ -11,7 +11,7 @@
 #include "schedule/choices/profile.h"
 
 /* The three tensors q, k and v of the projection. */
-enum projection { Q, K, V, PARTS };
+enum qkv_part { Q, K, V, PARTS };
 /* The heads of one of q, k and v. weight, bias: its rows of wqkv and of the bias, sorted by stage: [heads_per_rank,
  * P head_dim, hidden] and [heads_per_rank, P head_dim]. bias is empty if the model has none. */
 struct heads {
@@ -43,7 +43,7 @@ static struct view emit_transpose_to_count_first(struct emit *e, struct view x, 
     if (count == 1)
         return x;
     struct view y = emit_compute_tensor(e, stem, CATEGORY_ACTIVATION, count * rows, width);
-    return emit_pack(e, WORK_PACK, x, y, rows, count, width);
+    return emit_pack_or_unpack(e, WORK_PACK, x, y, rows, count, width);
 }
 
 static struct upipe upipe_of(struct emit *e, uint32_t layer)
@@ -51,10 +51,10 @@ static struct upipe upipe_of(struct emit *e, uint32_t layer)
     struct upipe u = {.e = e, .layer = layer, .exchange = exchange_of_layer(e, layer)};
     const struct head_exchange *z = &u.exchange;
     struct view weight = weight_view(e, layer, WEIGHT_QKV);
-    struct view bias = optional_weight(e, layer, WEIGHT_QKV_BIAS);
+    struct view bias = optional_weight_view(e, layer, WEIGHT_QKV_BIAS);
     int64_t h = e->choices->model->hidden, row = 0;
     u.columns_of_stage = z->head_ranks * z->head_dim;
-    for (enum projection p = Q; p < PARTS; p++) {
+    for (enum qkv_part p = Q; p < PARTS; p++) {
         struct heads *heads = &u.heads[p];
         heads->heads_per_rank = (p == Q ? z->heads : z->kv_heads) / z->head_ranks;
         int64_t rows = heads->heads_per_rank * u.columns_of_stage;
@@ -73,7 +73,7 @@ static struct upipe upipe_of(struct emit *e, uint32_t layer)
 /* Projects, for part p (q, k or v), the g-th head of every rank from x[rank_tokens, hidden], the normed input of the
  * rank's own tokens. Emits the all-to-all, after which each rank has its own one of these heads on all tokens. */
 static struct scattered_heads project_and_scatter_part(const struct upipe *u, struct view x,
-                                                       enum projection p, int64_t g)
+                                                       enum qkv_part p, int64_t g)
 {
     struct emit *e = u->e;
     const struct head_exchange *z = &u->exchange;
@@ -102,9 +102,9 @@ static struct scattered_heads project_and_scatter_part(const struct upipe *u, st
     if (p != V && z->rope_before_exchange)
         y = rotate_heads(e, y, z->rank_positions, z->rank_tokens, z->head_ranks, false, none);
     y = pack_tensor(e, y, z->rank_tokens, z->head_ranks, z->head_dim);
-    part.heads_of_all_ranks =
-        scatter_heads(e, z, y, "head_all", p == Q ? CATEGORY_ACTIVATION : CATEGORY_KV, z->head_dim,
-                      e->choices->profile->forward_exchange_blocks_compute, none);
+    part.heads_of_all_ranks = exchange_tokens_to_heads(
+        e, z, y, "head_all", p == Q ? CATEGORY_ACTIVATION : CATEGORY_KV, z->head_dim,
+        e->choices->profile->forward_exchange_blocks_compute, none);
     if (p != V && z->rope_after_exchange)
         part.heads_of_all_ranks = rotate_heads(e, part.heads_of_all_ranks, z->group_positions,
                                                z->group_tokens, 1, false, none);
@@ -122,7 +122,7 @@ static void project_and_scatter_stage(const struct upipe *u, struct view x, int6
                                       struct scattered_heads part[PARTS])
 {
     part[Q] = project_and_scatter_part(u, x, Q, g);
-    for (enum projection p = K; stage_begins_new_keys(u, g) && p < PARTS; p++)
+    for (enum qkv_part p = K; stage_begins_new_keys(u, g) && p < PARTS; p++)
         part[p] = project_and_scatter_part(
             u, x, p, g * u->heads[K].heads_per_rank / u->heads[Q].heads_per_rank);
 }
@@ -131,20 +131,20 @@ static void project_and_scatter_stage(const struct upipe *u, struct view x, int6
  * that each rank has of its own head, on all tokens; the all-to-all gives each rank its own tokens with all heads of
  * the stage. Then it passes back through rotation and per-head norm. */
 static void gather_gradient_part(const struct upipe *u, const struct scattered_heads *part,
-                                 struct view grad, enum projection p, struct view d_part)
+                                 struct view grad, enum qkv_part p, struct view d_part)
 {
     struct emit *e = u->e;
     const struct head_exchange *z = &u->exchange;
     bool rotates = p != V && z->rope_before_exchange, norms = p != V && z->norms_heads_of_q_and_k;
     if (p != V && z->rope_after_exchange)
         grad = rotate_heads(e, grad, z->group_positions, z->group_tokens, 1, true, view_none());
-    struct view recv = gather_heads(e, z, grad, z->head_dim,
-                                    e->choices->profile->backward_exchange_blocks_compute);
+    struct view recv = exchange_heads_to_tokens(
+        e, z, grad, z->head_dim, e->choices->profile->backward_exchange_blocks_compute);
     struct view y = d_part;
     if (rotates || norms)
         y = emit_compute_tensor(e, "d_head", CATEGORY_ACTIVATION, z->rank_tokens,
                                 u->columns_of_stage);
-    emit_pack(e, WORK_UNPACK, recv, y, z->rank_tokens, z->head_ranks, z->head_dim);
+    emit_pack_or_unpack(e, WORK_UNPACK, recv, y, z->rank_tokens, z->head_ranks, z->head_dim);
     if (rotates)
         y = rotate_heads(e, y, z->rank_positions, z->rank_tokens, z->head_ranks, true,
                          norms ? view_none() : d_part);
@@ -192,15 +192,16 @@ static void upipe_forward_of_sequence(const struct upipe *u, struct view x, stru
         attention_tile(e, core_work(u, WORK_ATTENTION), &in, o,
                        view_of_upipe_stage(saved->lse, g, z->group_tokens));
         core_emit_host_wait(e);
-        struct view recv = gather_heads(e, z, o, z->head_dim,
-                                        e->choices->profile->forward_exchange_blocks_compute);
-        emit_pack(e, WORK_UNPACK, recv,
-                  view_of_upipe_stage(staged, g, z->rank_tokens * u->columns_of_stage),
-                  z->rank_tokens, z->head_ranks, z->head_dim);
+        struct view recv = exchange_heads_to_tokens(
+            e, z, o, z->head_dim, e->choices->profile->forward_exchange_blocks_compute);
+        emit_pack_or_unpack(e, WORK_UNPACK, recv,
+                            view_of_upipe_stage(staged, g, z->rank_tokens * u->columns_of_stage),
+                            z->rank_tokens, z->head_ranks, z->head_dim);
     }
     e->tags.step = IR_NONE16;
     if (stages > 1)
-        emit_pack(e, WORK_UNPACK, staged, out, z->rank_tokens * z->head_ranks, stages, z->head_dim);
+        emit_pack_or_unpack(e, WORK_UNPACK, staged, out, z->rank_tokens * z->head_ranks, stages,
+                            z->head_dim);
 }
 
 void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
@@ -229,9 +230,9 @@ static void upipe_backward_of_stage(const struct upipe *u, int64_t g,
     struct view packed =
         pack_tensor(e, view_of_upipe_stage(d_staged, g, z->rank_tokens * u->columns_of_stage),
                     z->rank_tokens, z->head_ranks, z->head_dim);
-    struct view d_o =
-        scatter_heads(e, z, packed, "d_o", CATEGORY_ACTIVATION, z->head_dim,
-                      e->choices->profile->backward_exchange_blocks_compute, view_none());
+    struct view d_o = exchange_tokens_to_heads(
+        e, z, packed, "d_o", CATEGORY_ACTIVATION, z->head_dim,
+        e->choices->profile->backward_exchange_blocks_compute, view_none());
     struct qkv grads = new_qkv_gradients(e, z->group_tokens, z->head_dim, z->group_tokens,
                                          z->head_dim, z->head_dim);
     attention_tile_backward(e, core_work(u, WORK_ATTENTION_BACKWARD), in,
@@ -260,7 +261,7 @@ static void upipe_backward_of_sequence(const struct upipe *u, struct view x, str
         e, d_out, "d_staged", z->rank_tokens * z->head_ranks, stages, z->head_dim);
     struct scattered_heads part[PARTS] = {0};
     struct qkv sum = {0};
-    for (enum projection p = Q; p < PARTS; p++)
+    for (enum qkv_part p = Q; p < PARTS; p++)
         staged[p] =
             emit_compute_tensor(e, "dqkv_staged", CATEGORY_ACTIVATION,
                                 u->heads[p].heads_per_rank * z->rank_tokens, u->columns_of_stage);
@@ -291,13 +292,14 @@ static void join_gradients_of_upipe_stages(const struct upipe *u, struct view pa
 {
     struct emit *e = u->e;
     const struct head_exchange *z = &u->exchange;
-    for (enum projection p = Q; p < PARTS; p++) {
+    for (enum qkv_part p = Q; p < PARTS; p++) {
         int64_t count = u->heads[p].heads_per_rank;
         if (count > 1)
-            part[p] = emit_pack(e, WORK_UNPACK, part[p],
-                                emit_compute_tensor(e, "d_part", CATEGORY_ACTIVATION,
-                                                    z->rank_tokens, count * u->columns_of_stage),
-                                z->rank_tokens * z->head_ranks, count, z->head_dim);
+            part[p] = emit_pack_or_unpack(e, WORK_UNPACK, part[p],
+                                          emit_compute_tensor(e, "d_part", CATEGORY_ACTIVATION,
+                                                              z->rank_tokens,
+                                                              count * u->columns_of_stage),
+                                          z->rank_tokens * z->head_ranks, count, z->head_dim);
     }
     join_qkv(e, &(struct qkv){part[Q], part[K], part[V]}, dqkv, z->rank_tokens, 1);
 }

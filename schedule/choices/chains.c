@@ -15,11 +15,11 @@ struct chain_row {
     double kept_bytes; /* bytes added if the layer keeps its activations for the backward */
     /* These two replace bytes_per_element and kernel_count if torch.compile or Liger fuses the chain; 0: the fused
      * chain is one kernel, with the cost of a plain one. */
-    double compiled_bytes_per_element;
+    double compiled_moved_bytes_per_element;
     uint8_t compiled_kernel_count;
     /* Bytes per element of sums of gradients, which are added to bytes_per_element (sum_bytes) or to
-     * compiled_bytes_per_element (compiled_sum_bytes). Tensor ranks that have gathered their tokens sum over all of
-     * these tokens. */
+     * compiled_moved_bytes_per_element (compiled_sum_bytes). Tensor ranks that have gathered their tokens sum over all
+     * of these tokens. */
     double sum_bytes, compiled_sum_bytes;
 };
 
@@ -44,7 +44,7 @@ static const struct chain_row torchtitan[] = {
      .bytes_per_element = 92,
      .slow_kernel_passes = 3,
      .slow_bytes = 4 + 8 + 4,
-     .compiled_bytes_per_element = 6,
+     .compiled_moved_bytes_per_element = 6,
      .compiled_kernel_count = 2,
      .sum_bytes = 9,
      .compiled_sum_bytes = 3},
@@ -74,7 +74,7 @@ static const struct chain_row torchtitan[] = {
      .bytes_per_element = 32,
      .slow_kernel_passes = 2,
      .slow_bytes = 16,
-     .compiled_bytes_per_element = 16,
+     .compiled_moved_bytes_per_element = 16,
      .compiled_kernel_count = 2},
     /* bytes per element: exponentials 8, added to the label's gradient 12, times the gradient of the loss 8, which
      * broadcasts. Compiled it is one kernel. The zeros and the cast are ops of the schedule */
@@ -83,7 +83,7 @@ static const struct chain_row torchtitan[] = {
      .bytes_per_element = 28,
      .slow_kernel_passes = 1,
      .slow_bytes = 8,
-     .compiled_bytes_per_element = 12,
+     .compiled_moved_bytes_per_element = 12,
      .compiled_kernel_count = 1},
     /* torch/distributed/tensor/_ops/_embedding_ops.py, bytes per element: the look-up 4; then a product with a mask,
      * which broadcasts, sets the rows of tokens that other ranks' parts of the table have to zero 4 */
@@ -189,7 +189,7 @@ static const struct chain_row hf_autocast[] = {
      .bytes_per_element = 131 - 18,
      .slow_kernel_passes = 5.5,
      .slow_bytes = 15 + 8 + 8 + 4,
-     .compiled_bytes_per_element = 6,
+     .compiled_moved_bytes_per_element = 6,
      .compiled_kernel_count = 2,
      .sum_bytes = 18,
      .compiled_sum_bytes = 3},
@@ -280,9 +280,9 @@ static void set_chains_of_framework(enum chains chains, bool compile, bool kept,
                                                .slow_bytes = row->slow_bytes,
                                                .gathered_bytes = row->gathered,
                                                .scattered_bytes = row->scattered,
-                                               .unweighted_chain = row->unweighted};
+                                               .chain_without_copy_weights = row->unweighted};
         struct cost_elementwise_chain fused = {.bytes_per_element =
-                                                   row->compiled_bytes_per_element +
+                                                   row->compiled_moved_bytes_per_element +
                                                    sum_ranks * row->compiled_sum_bytes,
                                                .kernel_count = row->compiled_kernel_count};
         chain[row->kind] = compile ? fused : eager;
@@ -326,10 +326,10 @@ void chains_of(const struct profile *profile, const struct choices *choices, boo
     memset(eager, 0, sizeof eager);
     memset(compiled, 0, sizeof compiled);
     enum chains chains = framework_of_unfused_chains(profile, choices);
-    const bool sums_gathered =
-        (choices->tensor_plan == TENSOR_PLAN_MODULE || choices->tensor_plan == TENSOR_PLAN_ASYNC) &&
-        choices->tp > 1;
-    const double sum_ranks = sums_gathered ? choices->row_ranks : 1;
+    const bool sums_gathered = (choices->tensor_plan == TENSOR_PLAN_GATHER_PER_MODULE ||
+                                choices->tensor_plan == TENSOR_PLAN_ASYNC) &&
+                               choices->tp > 1;
+    const double sum_ranks = sums_gathered ? choices->sequence_parallel_ranks : 1;
     set_chains_of_framework(chains, kernels_fuse_operator_chains(choices), kept, sum_ranks, chain);
     /* A chosen loss has the same chain whether or not the chains of layers are fused. Only the loss of a divided
      * vocabulary (LOSS_PARALLEL) is compiled together with the layers. */

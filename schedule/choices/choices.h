@@ -40,7 +40,7 @@ enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT 
 
 /* The parts of sharded parameters that each rank has on the device before the first step. SHARDED: only its own part.
  * WHOLE: all parts, of which it keeps only its own for the step. */
-enum loading { LOADING_SHARDED, LOADING_WHOLE, LOADING_COUNT };
+enum parameter_loading { LOADING_SHARDED, LOADING_WHOLE, LOADING_COUNT };
 
 /* The ends of the model, embedding and head, that count as one layer each when layers are divided among the chunks of a
  * pipeline. */
@@ -60,7 +60,7 @@ enum stage_placement { STAGES_OUTER, STAGES_INNER, STAGE_PLACEMENT_COUNT };
 /* The ranks of a ring that form a window (Double-Ring). CONTIGUOUS: consecutive ranks. INTERLEAVED: consecutive ranks
  * of an order in which a node's even ranks come before its odd ranks, so that messages that leave the node are spread
  * over its NICs. */
-enum windows { WINDOWS_PROFILE, WINDOWS_CONTIGUOUS, WINDOWS_INTERLEAVED, WINDOWS_COUNT };
+enum ring_windows { WINDOWS_PROFILE, WINDOWS_CONTIGUOUS, WINDOWS_INTERLEAVED, WINDOWS_COUNT };
 
 /* The tokens of a sequence that each rank of a ring holds. */
 enum ring_layout {
@@ -73,7 +73,7 @@ enum ring_layout {
 };
 
 /* The communication that brings the keys and values of all ranks of a ring to each rank. */
-enum rotation {
+enum ring_rotation {
     ROTATE_PROFILE,
     ROTATE_P2P, /* a message to the next rank in every step */
     /* As P2P, but by an all-to-all in which only one peer gets data. It starts only when the last rank is ready. */
@@ -115,8 +115,8 @@ enum chunk_fetch { FETCH_EACH, FETCH_ONE, FETCH_COUNT };
 enum tensor_plan {
     TENSOR_PLAN_PROFILE,
     TENSOR_PLAN_MEGATRON,
-    TENSOR_PLAN_MODULE,
-    TENSOR_PLAN_LINEAR,
+    TENSOR_PLAN_GATHER_PER_MODULE,
+    TENSOR_PLAN_GATHER_PER_LINEAR,
     TENSOR_PLAN_ASYNC,
     TENSOR_PLAN_REPLICATED,
     TENSOR_PLAN_COUNT
@@ -142,7 +142,7 @@ enum weights_choice {
 
 /* The dtype in which whole weight gradients are summed over micro-batches and reduced over ranks. PROFILE: that of the
  * profile's code. 16BIT: the 16-bit dtype in which the step computes. */
-enum gradients_choice { GRADIENTS_PROFILE, GRADIENTS_FP32, GRADIENTS_16BIT, GRADIENTS_COUNT };
+enum gradients_dtype_choice { GRADIENTS_PROFILE, GRADIENTS_FP32, GRADIENTS_16BIT, GRADIENTS_COUNT };
 
 /* The time at which ranks that share the optimizer's states but not the parameters (ZeRO-1, ZeRO-2) gather the updated
  * parameters. END: at the end of the step. OVERLAP: at the beginning of the next step, where layers whose parameters
@@ -175,7 +175,7 @@ enum reshard { RESHARD_PROFILE, RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_ROOT, RES
 /* The memory that holds the shards of parameters between gathers. DEVICE: the device's. HOST: pinned host memory, where
  * AdamW updates them; each gather first copies the rank's part to the device (FSDP2's CPUOffloadPolicy, ZeRO-3's
  * offload_param). */
-enum parameters_choice { PARAMETERS_DEVICE, PARAMETERS_HOST, PARAMETERS_COUNT };
+enum parameters_memory { PARAMETERS_DEVICE, PARAMETERS_HOST, PARAMETERS_COUNT };
 
 enum pipeline_choice {
     CHOICE_PIPELINE_NONE,
@@ -194,21 +194,21 @@ enum pipeline_choice {
 
 /* The way in which stages that share subsequences (CHOICE_PIPELINE_MSP) get each other's weights, and return the
  * gradients of these weights. */
-enum helper_weights {
+enum msp_weights {
     /* the stage that owns a layer sends its weights at each use, and gets the sum of their gradients */
-    HELPERS_BROADCAST,
-    HELPERS_REPLICATE, /* all stages hold all weights, and reduce all gradients at the end */
-    HELPERS_SHARD,     /* each stage that shares holds a part of parameters and of gradients */
-    HELPERS_COUNT
+    MSP_WEIGHTS_BROADCAST,
+    MSP_WEIGHTS_REPLICATE, /* all stages hold all weights, and reduce all gradients at the end */
+    MSP_WEIGHTS_SHARD,     /* each stage that shares holds a part of parameters and of gradients */
+    MSP_WEIGHTS_COUNT
 };
 
 /* The numbers of subsequences that stages share under CHOICE_PIPELINE_MSP. first: how many at the front of a sequence,
- * while the pipeline fills. last: how many at its end, while it drains. SHARED_UNITS_ALL: as many as the pipeline has
- * idle stages for. */
+ * while the pipeline fills. last: how many at its end, while it drains. SHARED_UNITS_UP_TO_IDLE_STAGES: as many as the
+ * pipeline has idle stages for. */
 struct shared_units {
     uint32_t first, last;
 };
-#define SHARED_UNITS_ALL UINT32_MAX
+#define SHARED_UNITS_UP_TO_IDLE_STAGES UINT32_MAX
 
 enum activations_choice {
     CHOICE_ACTIVATIONS_KEEP,      /* everything the backward reads stays */
@@ -229,7 +229,7 @@ enum activations_choice {
 /* The q, k and v that latent attention expands, as the backward reads them. KEEP: those of the forward, if all
  * activations are kept. RECOMPUTE: they are made again from the narrow vectors (Megatron-LM's --recompute-modules
  * mla_up_proj). */
-enum up_projection { UP_PROJECTION_KEEP, UP_PROJECTION_RECOMPUTE, UP_PROJECTION_COUNT };
+enum mla_up_projection { UP_PROJECTION_KEEP, UP_PROJECTION_RECOMPUTE, UP_PROJECTION_COUNT };
 
 /* Modules of a layer that drop what they made and make it again for the backward, where activations are otherwise kept
  * (Megatron-LM's --recompute-modules).
@@ -363,14 +363,14 @@ struct profile; /* schedule/choices/profile.h */
     COPIED(attention_products) /* enum attention_products */                                       \
     COPIED(cuda_graphs)        /* enum cuda_graphs */                                              \
     COPIED(vocabulary)         /* enum vocabulary_choice */                                        \
-    COPIED(gradients)          /* enum gradients_choice */                                         \
+    COPIED(gradients)          /* enum gradients_dtype_choice */                                   \
     COPIED(param_gather)       /* enum param_gather */                                             \
-    COPIED(parameters)         /* enum parameters_choice */                                        \
+    COPIED(parameters)         /* enum parameters_memory */                                        \
     COPIED(loading)            /* enum loading */                                                  \
     COPIED(placement)          /* enum placement */                                                \
     COPIED(stage_placement)    /* enum stage_placement */                                          \
     COPIED(stage_layers)       /* enum stage_layers */                                             \
-    COPIED(helpers)            /* enum helper_weights */                                           \
+    COPIED(helpers)            /* enum msp_weights */                                              \
     COPIED(kv_offload)         /* enum kv_offload */                                               \
     COPIED(chunk_order)        /* enum chunk_order */                                              \
     COPIED(chunk_fetch)        /* enum chunk_fetch */
@@ -394,7 +394,7 @@ struct choices {
     bool attention_dropout; /* attention drops scores */
     uint8_t attention_impl; /* enum attention_impl */
     /* attention gets the causal mask as a tensor, so its kernel also computes the pairs that the mask hides */
-    bool attention_masked;
+    bool core_gets_causal_mask_tensor;
     uint8_t loss; /* enum loss_choice */
     /* the number of layers at each end of the model that multiply in the dtype of compute, whatever `products` is */
     uint32_t bf16_layers;
@@ -416,13 +416,14 @@ struct choices {
     uint8_t dispatcher;                     /* enum dispatcher */
     uint8_t expert_overlap;                 /* enum expert_overlap; NONE if ep is 1 */
     uint8_t shared_experts;                 /* enum shared_experts, not SHARED_EXPERTS_PROFILE */
-    uint32_t tp;         /* ranks that share heads, feed-forward width and vocabulary */
-    uint32_t row_ranks;  /* tensor ranks that cut the tokens outside the products: tp, or 1 */
+    uint32_t tp; /* ranks that share heads, feed-forward width and vocabulary */
+    /* tensor ranks that cut the tokens outside the products: tp, or 1 */
+    uint32_t sequence_parallel_ranks;
     uint8_t tensor_plan; /* enum tensor_plan, not TENSOR_PLAN_PROFILE */
     uint8_t grad_sync;   /* enum grad_sync, not GRAD_SYNC_PROFILE */
     uint8_t reshard;     /* enum reshard, not RESHARD_PROFILE */
-    /* number of ranks that share one copy of a stage's weights: dp x cp x hp, times pp with HELPERS_REPLICATE, or fewer
-     * with HSDP. With ZeRO-1 it is the number of ranks that share one copy of the optimizer states */
+    /* number of ranks that share one copy of a stage's weights: dp x cp x hp, times pp with MSP_WEIGHTS_REPLICATE, or
+     * fewer with HSDP. With ZeRO-1 it is the number of ranks that share one copy of the optimizer states */
     uint32_t shard;
 
     /* ---- rings ---- */
@@ -443,7 +444,7 @@ struct choices {
     const int64_t *subsequence_tokens;
     uint8_t length_rule; /* the request's rule for unequal lengths; 0: equal lengths */
     /* subsequence_tokens is still to be computed by length_rule, by the caller; step_build() refuses such choices */
-    bool needs_subsequence_tokens;
+    bool must_compute_subsequence_tokens;
     struct shared_units shared_units;
 
     /* ---- the batch ---- */
@@ -460,7 +461,7 @@ struct choices {
     /* True if routing is even, but the schedule still lists the numbers of copies of experts. It does so if experts
      * have a capacity, if the exchange is not one all-to-all, or if experts are spread over ranks and a rank's copies
      * do not divide evenly over them, or might not, since the lengths of subsequences are not known yet. */
-    bool routing_has_remainders;
+    bool lists_copies_of_even_routing;
     /* number of pieces into which a rank's tokens are cut, in the loss and in the feed-forward part */
     uint32_t loss_chunks, ffn_chunks;
 
@@ -469,7 +470,7 @@ struct choices {
      * (schedule/pipeline/ratios.h). */
     double offload_ratio, offload_hidden_bytes;
     /* offload_hidden_bytes of each subsequence; NULL: all have the same number. The caller's memory. */
-    const double *offload_hidden_bytes_of;
+    const double *offload_hidden_bytes_by_subsequence;
 
     /* ---- chunks of the sequence (fpdt) ---- */
     int64_t chunk_tokens; /* tokens of a chunk, over all ranks of the sequence; 0: no chunks */
@@ -492,7 +493,7 @@ struct request {
     int weights;        /* enum weights_choice; -1: the strategy's */
     int activations;    /* enum activations_choice; -1: the strategy's */
     int optimizer;      /* enum optimizer_choice; -1: on the device */
-    int attention_impl; /* enum attention_impl; -1: see request_attention() */
+    int attention_impl; /* enum attention_impl; -1: see request_attention_impl() */
     int dtype;          /* enum dtype; -1: bf16 */
 
     int dropout; /* enum dropout */
@@ -525,8 +526,10 @@ struct request {
     /* The rule by which the caller computes subsequence_tokens before it builds the schedule, if they are NULL here;
      * resolve_choices() does not need them. 0: lengths are equal. */
     int length_rule;
-    const struct shared_units *shared_units; /* NULL: SHARED_UNITS_ALL of both. Borrowed. */
-    bool shared_units_open; /* the caller computes shared_units from costs before building */
+    /* NULL: SHARED_UNITS_UP_TO_IDLE_STAGES of both. Borrowed. */
+    const struct shared_units *shared_units;
+    /* the caller computes shared_units from costs before building */
+    bool must_compute_shared_units;
 
     int64_t seq, global_batch, micro_batch;
     /* The documents of the global_batch sequences of the batch (schedule/ir/documents.h); NULL: each sequence is one
@@ -542,8 +545,9 @@ struct request {
      * offload_ratio decides */
     double offload_hidden_bytes;
     /* offload_hidden_bytes of each subsequence; NULL: all have the same number. Borrowed. */
-    const double *offload_hidden_bytes_of;
-    bool offload_adaptive; /* the caller computes offload_hidden_bytes from costs before building */
+    const double *offload_hidden_bytes_by_subsequence;
+    /* the caller computes offload_hidden_bytes from costs before building */
+    bool must_compute_offload_hidden_bytes;
 
     int64_t chunk_tokens; /* tokens of a chunk (fpdt) */
 
@@ -552,23 +556,24 @@ struct request {
     int64_t gpus_per_node;
     /* 1 + enum attention_impl of the only implementation for which the device has costs; 0: it has costs of several or
      * of none. Used only if attention_impl is open. */
-    int single_attention_impl;
+    int sole_costed_attention_impl_plus_one;
 };
 
 /* Returns the attention kernels of a request: those that it asks for. If it leaves them open, returns the
  * implementation of which the device has costs, if it has costs of one only; else `otherwise`. */
-static inline enum attention_impl request_attention(const struct request *r,
-                                                    enum attention_impl otherwise)
+static inline enum attention_impl request_attention_impl(const struct request *r,
+                                                         enum attention_impl otherwise)
 {
-    return r->attention_impl >= 0         ? (enum attention_impl)r->attention_impl
-           : r->single_attention_impl > 0 ? (enum attention_impl)(r->single_attention_impl - 1)
-                                          : otherwise;
+    return r->attention_impl >= 0 ? (enum attention_impl)r->attention_impl
+           : r->sole_costed_attention_impl_plus_one > 0
+               ? (enum attention_impl)(r->sole_costed_attention_impl_plus_one - 1)
+               : otherwise;
 }
 
 /* Returns whether clamps and second biases of experts are part of their products' kernels, where a profile otherwise
  * has operators for both. A graph of the whole step cannot have those operators: the host waits for the device in each.
  * So it has the fused experts of TransformerEngine (docs/costs.md, "CUDA graphs"). */
-static inline bool choices_fuse_experts(const struct choices *c)
+static inline bool choices_fuse_expert_bias_and_clamp(const struct choices *c)
 {
     return c->cuda_graphs == CUDA_GRAPHS_STEP;
 }

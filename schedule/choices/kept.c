@@ -31,7 +31,7 @@ static enum layer_code layer_code_of(const struct choices *c)
     }
 }
 
-bool kept_under_autocast(const struct choices *c)
+bool kept_layer_runs_under_autocast(const struct choices *c)
 {
     if (c->model->adapter_rank > 0) /* frozen weights are loaded in 16 bits */
         return false;
@@ -92,7 +92,7 @@ bool kept_keeps_core_only(const struct choices *c)
  * weight reads it. Of each norm's bytes at most 2 are left: an fp32 copy has 2 bytes more than the 16 bits that the
  * schedule's norm reads. The norm's backward cannot free the normalised tensor then, so d_norm and d_narrow grow by its
  * bytes. */
-static void drop_bytes_of_normalised(struct kept_bytes_row *kept)
+static void drop_kept_bytes_of_frozen_norms(struct kept_bytes_row *kept)
 {
     uint8_t *const of_norms[] = {&kept->first, &kept->second, &kept->after, &kept->heads};
     if (kept->first > 2 && kept->d_norm > 0) {
@@ -117,7 +117,7 @@ static void add_bytes_of_fused_products(struct kept_bytes_row *kept, uint8_t ker
 
 struct kept_bytes_row kept_bytes_of(const struct choices *c)
 {
-    const bool autocast = kept_under_autocast(c);
+    const bool autocast = kept_layer_runs_under_autocast(c);
     const uint8_t kernels = c->kernels == KERNELS_PROFILE ? (uint8_t)KERNELS_EAGER : c->kernels;
     const enum layer_code code = layer_code_of(c);
     struct kept_bytes_row kept = {.code = CODE_FUSED};
@@ -132,7 +132,7 @@ struct kept_bytes_row kept_bytes_of(const struct choices *c)
         if (rows[i].code == code && rows[i].kernels == kernels && rows[i].autocast == autocast)
             kept = rows[i];
     if (c->model->adapter_rank > 0)
-        drop_bytes_of_normalised(&kept);
+        drop_kept_bytes_of_frozen_norms(&kept);
     if (has_joint_qkv_and_gate_up(c))
         add_bytes_of_fused_products(&kept, kernels);
     if (kept.code == CODE_NANOTRON && c->model->kv_heads < c->model->heads)

@@ -25,7 +25,7 @@ struct kept_bytes_row {
  * is Hugging Face's Trainer without FSDP, whose operators are those of autocast; with FSDP it is profile hf. torchtitan
  * does so if FSDP shards no weights (maybe_enable_amp()). False if adapters are trained: then the frozen weights are
  * loaded in 16 bits. */
-bool kept_under_autocast(const struct choices *choices);
+bool kept_layer_runs_under_autocast(const struct choices *choices);
 /* The products of a layer; true for those whose results --activations selective-op keeps. Products that the layer's
  * code computes as one have the same value. */
 struct products_with_kept_results {

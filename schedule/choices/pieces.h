@@ -10,7 +10,7 @@ struct piece {
 };
 /* Returns piece i of `pieces`. The first pieces all have ceil(rows / pieces) rows; the last ones may have fewer, or
  * none. */
-static inline struct piece emit_piece_of_rows(int64_t rows, int64_t pieces, int64_t i)
+static inline struct piece piece_of_rows(int64_t rows, int64_t pieces, int64_t i)
 {
     int64_t size = (rows + pieces - 1) / pieces;
     int64_t begin = i * size < rows ? i * size : rows;

@@ -49,7 +49,7 @@ struct profile {
     uint8_t chains;
     /* compiled layers pass a mask to SDPA in place of is_causal, so its kernels also compute the pairs that the mask
      * hides */
-    bool compiled_layers_pass_mask;
+    bool compiled_layers_give_sdpa_a_mask;
     /* seconds that the framework's host thread takes between backward and optimizer, on every rank; 0: none */
     double host_before_optimizer_s;
     /* layers are modules of TransformerEngine in Megatron-Core; the host's time for each is several times that for one
@@ -96,7 +96,7 @@ struct profile {
     /* gradients of gathered keys and values are passed round the ring; false: they are reduce-scattered */
     bool shifts_gathered_kv_gradients;
     /* with context-first placement, windows are interleaved if a node holds two windows or more */
-    bool interleaves_windows;
+    bool interleaves_ring_windows;
     /* seconds that the framework adds to an exchange or a shift that it makes as an all-to-all of a list with one
      * tensor per rank; 0: it passes no lists */
     double host_per_tensor_list_exchange_s;
@@ -182,7 +182,8 @@ struct profile {
     /* with --products: the backward quantises the input of a product again, and does not read the copy that the forward
      * made */
     bool backward_quantises_again;
-    bool offload_blocking; /* checkpoints go to the host by blocking copies into pageable memory */
+    /* checkpoints go to the host by blocking copies into pageable memory */
+    bool checkpoint_offload_is_blocking;
     /* with --activations ratio: a unit's copies to the host wait until its forward has ended, and its backward waits
      * for all of its copies back; false: each op waits only for the data that it reads */
     bool offload_waits_per_unit;
@@ -210,7 +211,7 @@ struct profile {
      * another memory pool. */
     bool allocates_gathers_in_own_pool;
     /* the gathers for the next layers start after a layer's attention core; false: when the layer begins */
-    bool gathers_after_core;
+    bool prefetches_weights_after_core;
     /* gathered parameters are kept if they are read again before this many elements of other parameters have been read;
      * 0: no */
     int64_t reuses_params_within_elements;
@@ -227,7 +228,7 @@ struct profile {
     bool adds_grads_after_backward;
     /* FSDP: whole gradients of sharded parameters accumulate and are reduced in grad_dtype even with --states bf16;
      * then a rank's part of the sum is cast to bf16 (reduce_dtype) */
-    bool reduces_grad_dtype_always;
+    bool reduces_bf16_states_in_grad_dtype;
     /* if ranks share a sequence: gradients are cast to fp32 before they are reduced to shards, and the sums are cast
      * back */
     bool reduces_f32;
@@ -239,7 +240,7 @@ struct profile {
     bool placeholder_gradients;
     /* whole gradients are zeroed before the step, and checked for NaN before they are reduced, each in a pass of its
      * own */
-    bool grad_zero_and_check_passes;
+    bool zeroes_and_nan_checks_gradients;
     /* in each micro-batch, whole gradients are copied to a flat tensor and divided before they are reduced, in two
      * passes over memory */
     bool flattens_gradients;
@@ -274,7 +275,7 @@ struct profile {
     bool casts_host_params_to_pageable_memory;
     /* with the optimizer on the host: the bytes of host memory per parameter that passes before and after AdamW read
      * and write */
-    uint8_t host_adamw_pass_bytes_per_parameter;
+    uint8_t host_bytes_per_param_around_adamw;
     /* PyTorch's allocator has the setting expandable_segments:True (schedule/reserved/caching_allocator.h) */
     bool expandable_segments;
 };

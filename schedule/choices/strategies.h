@@ -27,7 +27,8 @@ struct strategy {
 const struct strategy *strategies_list(size_t *count);
 const struct profile *profiles_list(size_t *count);
 /* Checks that a strategy and a profile of these names exist. A name that is NULL is not checked. */
-enum status strategies_check_names(const char *strategy, const char *profile, struct diag *diag);
+enum status strategies_check_both_names_exist(const char *strategy, const char *profile,
+                                              struct diag *diag);
 /* The properties of a dispatcher.
  *
  * sends_once            a token is sent once to each node and rank that has some of its experts; false: once for each

@@ -66,7 +66,8 @@ struct tensor_cut tensor_cut_of(const struct transformer *whole, const char *nam
     struct tensor_cut cut = {.block = {{NULL, rows, false}}, .block_count = 1};
     for (size_t i = 0; i < ARRAY_LEN(by_rows); i++)
         cut.cuts_rows = cut.cuts_rows || strcmp(name, by_rows[i]) == 0;
-    cut.is_vocabulary = strcmp(name, "embedding.weight") == 0 || strcmp(name, "head.weight") == 0;
+    cut.is_embedding_or_head =
+        strcmp(name, "embedding.weight") == 0 || strcmp(name, "head.weight") == 0;
     cut.cuts_columns = strcmp(name, "wo.weight") == 0 || strcmp(name, "w2.weight") == 0;
     return cut;
 }

@@ -28,7 +28,7 @@ int64_t tensor_vocabulary_unit(const struct choices *choices);
 int64_t tensor_kv_copies(const struct transformer *model, int64_t tp);
 
 /* Consecutive rows of a tensor that are divided over the ranks separately from its other rows. */
-struct tensor_block {
+struct tensor_row_block {
     const char *name; /* NULL: the tensor has no blocks */
     int64_t rows;
     /* the block is one of key or value heads; it is divided only over ranks that hold different heads
@@ -38,11 +38,11 @@ struct tensor_block {
 /* The way in which tensor ranks divide a tensor: by rows, each block by itself, or by columns. */
 struct tensor_cut {
     bool cuts_rows, cuts_columns; /* neither: every rank has the whole tensor */
-    struct tensor_block block[3];
+    struct tensor_row_block block[3];
     int block_count;
     /* the tensor is the embedding or the head: the ranks together may have more rows than the tensor, because of
      * padding */
-    bool is_vocabulary;
+    bool is_embedding_or_head;
 };
 /* Returns how tensor ranks cut a tensor of the whole model with `rows` rows. name: as in a layer ("wqkv.weight"). */
 struct tensor_cut tensor_cut_of(const struct transformer *whole, const char *name, int64_t rows);

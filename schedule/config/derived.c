@@ -25,7 +25,7 @@ uint8_t weights_grad_dtype(const struct choices *c)
 {
     bool wide = c->profile->grad_dtype == DTYPE_F32 &&
                 (!states_are_bf16((enum states)c->states) ||
-                 (c->profile->reduces_grad_dtype_always && weights_shard_params(c)));
+                 (c->profile->reduces_bf16_states_in_grad_dtype && weights_shard_params(c)));
     if (c->gradients != GRADIENTS_PROFILE)
         wide = c->gradients == GRADIENTS_FP32;
     return wide ? DTYPE_F32 : c->dtype;
@@ -33,13 +33,13 @@ uint8_t weights_grad_dtype(const struct choices *c)
 
 bool weights_have_zero_and_check_passes(const struct choices *c)
 {
-    return c->profile->grad_zero_and_check_passes && c->scope == SCOPE_STEP &&
+    return c->profile->zeroes_and_nan_checks_gradients && c->scope == SCOPE_STEP &&
            !weights_reduce_each_micro_batch(c) && !pipeline_has_remote_weights(c);
 }
 
 int64_t weights_layers_per_bundle(const struct choices *c)
 {
-    int64_t layer = transformer_layer_parameters(c->model);
+    int64_t layer = transformer_largest_layer_parameters(c->model);
     if (weights_shard_params(c) || pipeline_has_remote_weights(c) ||
         c->profile->most_elements_of_gradient_bucket <= layer)
         return 1;

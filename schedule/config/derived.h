@@ -14,7 +14,7 @@
 bool weights_shard_params(const struct choices *choices);
 /* Returns the enum dtype in which whole weight gradients accumulate and are reduced: that of --gradients, if it is
  * given. Else it is the profile's grad_dtype. With --states bf16 or 8bit-bf16, fp32 gradients become gradients in the
- * dtype of compute, unless parameters are sharded and the profile has the switch reduces_grad_dtype_always. */
+ * dtype of compute, unless parameters are sharded and the profile has the switch reduces_bf16_states_in_grad_dtype. */
 uint8_t weights_grad_dtype(const struct choices *choices);
 /* Returns whether gradients are reduced in every micro-batch, because no rank keeps whole gradients. That is so with
  * ZeRO-2, ZeRO-3 and HSDP, if several ranks share the weights and gradients do not accumulate whole

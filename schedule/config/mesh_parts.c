@@ -40,7 +40,7 @@ uint32_t mesh_parts_of_choices(const struct choices *c, struct mesh_part part[ME
     return count;
 }
 
-bool mesh_parts_allow_rank_run(const struct choices *c, int64_t ranks)
+bool mesh_parts_are_cut_evenly_by_run(const struct choices *c, int64_t ranks)
 {
     struct mesh_part part[MESH_PARTS_MAX];
     for (uint32_t i = mesh_parts_of_choices(c, part); i-- > 0;) {

@@ -30,6 +30,6 @@ enum { MESH_PARTS_MAX = 7 };
 uint32_t mesh_parts_of_choices(const struct choices *c, struct mesh_part part[MESH_PARTS_MAX]);
 /* Returns whether a run of `ranks` neighbouring ranks of a stage cuts at most one part of the mesh, and cuts it evenly.
  * Ranks that differ only as tensor ranks count as one. */
-bool mesh_parts_allow_rank_run(const struct choices *c, int64_t ranks);
+bool mesh_parts_are_cut_evenly_by_run(const struct choices *c, int64_t ranks);
 
 #endif

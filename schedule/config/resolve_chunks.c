@@ -30,13 +30,13 @@ static int64_t liger_loss_piece_count(int64_t rows, const struct transformer *mo
     return (rows + piece - 1) / piece;
 }
 
-int64_t resolve_liger_pieces(const struct choices *c)
+int64_t resolve_liger_loss_piece_count(const struct choices *c)
 {
     return liger_loss_piece_count(c->seq / c->hp / c->cp / c->subsequences * c->micro_batch,
                                   c->model);
 }
 
-struct resolve_piece_counts resolve_fpdt_pieces(const struct choices *c)
+struct resolve_piece_counts resolve_default_fpdt_piece_counts(const struct choices *c)
 {
     int64_t chunks = (int64_t)c->chunk_count * c->micro_batch;
     return (struct resolve_piece_counts){limit_piece_count(c, LOSS_PIECES * chunks),
@@ -51,7 +51,7 @@ static int64_t default_loss_piece_count(const struct choices *c)
     const struct transformer *m = c->model;
     int64_t chunks = (int64_t)c->chunk_count * c->micro_batch;
     if (c->profile->host_waits_after_each_chunk_tile)
-        return resolve_fpdt_pieces(c).loss_pieces;
+        return resolve_default_fpdt_piece_counts(c).loss_pieces;
     int64_t suggested = (2 * m->vocab + m->hidden - 1) / m->hidden;
     return limit_piece_count(c, suggested > FFN_PIECES * chunks ? suggested : FFN_PIECES * chunks);
 }
@@ -152,7 +152,7 @@ enum status resolve_sequence_chunks(struct choices *c, const struct request *r,
     if (check_fpdt_fetch_choices(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     if (pieces->ffn_pieces <= 0)
-        pieces->ffn_pieces = resolve_fpdt_pieces(c).ffn_pieces;
+        pieces->ffn_pieces = resolve_default_fpdt_piece_counts(c).ffn_pieces;
     if (pieces->loss_pieces <= 0)
         pieces->loss_pieces = default_loss_piece_count(c);
     return STATUS_OK;

@@ -28,7 +28,7 @@ static int find_index_of_option_value(const char *option, const char *value,
             return (int)i;
     const char *near = diag_nearest(value, names, count);
     if (near == NULL)
-        near = diag_option_for_value(value);
+        near = diag_option_suggested_for_word(value);
     resolve_refuse(diag, option, "unknown %s '%s'%s%s%s (`longhaul list %s` names all)", option + 2,
                    value, near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", list);
     return -1;
@@ -58,7 +58,8 @@ static int find_profile(const char *name, bool published, struct diag *diag)
                                       diag);
 }
 
-enum status strategies_check_names(const char *strategy, const char *profile, struct diag *diag)
+enum status strategies_check_both_names_exist(const char *strategy, const char *profile,
+                                              struct diag *diag)
 {
     bool known = (strategy == NULL || find_strategy(strategy, diag) >= 0) &&
                  (profile == NULL || find_profile(profile, true, diag) >= 0);
@@ -126,7 +127,7 @@ static enum status resolve_documents(struct choices *c, const struct request *r,
 
 /* Checks the layout that cuts each document over the context ranks. With one context rank or single documents, it
  * becomes plain zigzag. */
-static enum status resolve_layout(struct choices *c, struct diag *diag)
+static enum status resolve_per_document_layout(struct choices *c, struct diag *diag)
 {
     const struct documents *d = c->documents;
     int64_t slices = 2 * (int64_t)c->cp;
@@ -150,8 +151,8 @@ static enum status resolve_layout(struct choices *c, struct diag *diag)
 }
 
 /* Chooses ROTATE_BY_CORE_PLAN. Refuses --rotate, since the tiles of the core plan say which rows are sent. */
-static enum status rotate_by_core_plan(struct choices *c, const struct request *r,
-                                       struct diag *diag)
+static enum status choose_rotation_by_core_plan(struct choices *c, const struct request *r,
+                                                struct diag *diag)
 {
     if (r->rotation != ROTATE_PROFILE)
         return resolve_refuse(
@@ -162,10 +163,10 @@ static enum status rotate_by_core_plan(struct choices *c, const struct request *
     return STATUS_OK;
 }
 
-/* Does what rotate_by_core_plan() does, for tiles that a named rule will make. Refuses rules that would make too many
- * tiles. */
-static enum status rotate_by_deal_rule(struct choices *c, const struct request *r,
-                                       const struct deal_choice *rule, struct diag *diag)
+/* Does what choose_rotation_by_core_plan() does, for tiles that a named rule will make. Refuses rules that would make
+ * too many tiles. */
+static enum status choose_rotation_by_deal_rule(struct choices *c, const struct request *r,
+                                                const struct deal_choice *rule, struct diag *diag)
 {
     const double tiles = tile_rules_estimate_tiles(rule, c->cp, c->seq);
     if (tiles > TILE_RULE_TILES_MAX)
@@ -173,8 +174,9 @@ static enum status rotate_by_deal_rule(struct choices *c, const struct request *
                               "'%s' cuts the attention of %lld tokens on %u ranks into about %.0f "
                               "million tiles, and at most 4 million are made; take %s",
                               r->core_plan, (long long)c->seq, c->cp, tiles / 1e6,
-                              rule->rule == DEAL_BLOCKS ? "longer blocks" : "fewer context ranks");
-    return rotate_by_core_plan(c, r, diag);
+                              rule->rule == DEAL_CHUNKS_THEN_MOVE_QUERIES ? "longer blocks"
+                                                                          : "fewer context ranks");
+    return choose_rotation_by_core_plan(c, r, diag);
 }
 
 /* Takes the tiles of a core plan, if it has any. Refuses them if a layer of the model sees further than their
@@ -193,7 +195,7 @@ static enum status resolve_core_plan_tiles(struct choices *c, const struct reque
                                       "of the model sees further",
                                       (long long)tiles->window, (long long)layer);
         }
-    return documents_have_tiles(d) ? rotate_by_core_plan(c, r, diag) : STATUS_OK;
+    return documents_have_tile_plan(d) ? choose_rotation_by_core_plan(c, r, diag) : STATUS_OK;
 }
 
 /* Checks what --core-plan names. The ranks of a plan must be those of a ring, and its tiles must fit the model. The
@@ -227,8 +229,9 @@ static enum status resolve_core_plan(struct choices *c, const struct request *r,
                               "inner rings of %lld ranks do not divide the %u ranks of a ring",
                               (long long)rule.parameter, c->cp);
     if (c->seq % deal_choice_token_unit(&rule, c->cp) == 0)
-        return deal_choice_has_tiles(&rule) ? rotate_by_deal_rule(c, r, &rule, diag) : STATUS_OK;
-    if (rule.rule != DEAL_CHUNKS) {
+        return deal_choice_has_tiles(&rule) ? choose_rotation_by_deal_rule(c, r, &rule, diag)
+                                            : STATUS_OK;
+    if (rule.rule != DEAL_CHUNKS_TO_LEAST_LOADED) {
         resolve_append_multiples(&would, c->seq, deal_choice_token_unit(&rule, c->cp));
         return resolve_refuse_value_with_hint(
             diag, "--seq", &would,
@@ -260,11 +263,11 @@ static enum status resolve_shard(struct choices *c, const struct request *r, str
     int64_t shard = r->shard > 0                  ? r->shard
                     : r->gpus_per_node < r->ranks ? r->gpus_per_node
                                                   : r->ranks;
-    if (shard < 1 || !mesh_parts_allow_rank_run(c, shard)) {
+    if (shard < 1 || !mesh_parts_are_cut_evenly_by_run(c, shard)) {
         int64_t fits[16];
         int count = 0;
         for (int64_t d = 1; d <= r->ranks && count < (int)ARRAY_LEN(fits); d++)
-            if (mesh_parts_allow_rank_run(c, d))
+            if (mesh_parts_are_cut_evenly_by_run(c, d))
                 fits[count++] = d;
         text_puts(&would, "--shard ");
         resolve_append_numbers(&would, fits, count);
@@ -398,7 +401,7 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
          "'gathered' is a whole embedding and a divided head, which a model with a tied head cannot have; choose cut or whole"},
         {c->vocabulary == VOCABULARY_GATHERED && c->tp > 1 && m->vocab % (int64_t)c->tp != 0, "--vocabulary",
          "'gathered' needs equal parts of the vocabulary, which does not divide over the tensor ranks; choose cut, or another --tp"},
-        {c->vocabulary == VOCABULARY_WHOLE && c->tp > 1 && c->row_ranks > 1, "--vocabulary",
+        {c->vocabulary == VOCABULARY_WHOLE && c->tp > 1 && c->sequence_parallel_ranks > 1, "--vocabulary",
          "'whole' computes the logits of all tokens on every tensor rank, but the tensor plan divides the tokens; choose "
          "--tensor-plan replicated, or --vocabulary gathered"},
         {c->bf16_layers > 0 && c->products == PRODUCTS_BF16, "--bf16-layers",
@@ -642,7 +645,7 @@ static void fill_choices(struct choices *c, const struct request *r,
         c->shared_experts = SHARED_EXPERTS_COMBINE;
     c->offload_ratio = r->offload_ratio > 0 ? r->offload_ratio : 1;
     c->offload_hidden_bytes = r->offload_hidden_bytes;
-    c->offload_hidden_bytes_of = r->offload_hidden_bytes_of;
+    c->offload_hidden_bytes_by_subsequence = r->offload_hidden_bytes_by_subsequence;
     c->optimizer = asked_or_default(r->optimizer, CHOICE_OPTIMIZER_DEVICE);
     /* FPDT calls its kernel without dropout (DeepSpeed, sequence/fpdt_layer.py) */
     c->attention_dropout = r->dropout == DROPOUT_ON ||
@@ -655,14 +658,14 @@ static void fill_choices(struct choices *c, const struct request *r,
     c->host_layers = r->host_layers > 0 ? (uint32_t)r->host_layers : 0;
     c->sm = r->sm;
     c->gpus_per_node = r->gpus_per_node;
-    c->attention_impl = (uint8_t)request_attention(
+    c->attention_impl = (uint8_t)request_attention_impl(
         r, r->sm >= 90 ? c->profile->attention_impl_since_hopper : c->profile->attention_impl);
 }
 
 /* Sets when sharded parameters are freed and when gradients are reduced: as the request says, or else as the profile's
  * code does, which may depend on whether there are stages. With one micro-batch nothing accumulates, so gradients are
  * reduced in it (GRAD_SYNC_EACH). */
-static void fill_sharding(struct choices *c, const struct request *r)
+static void set_reshard_and_gradient_sync(struct choices *c, const struct request *r)
 {
     const struct profile *p = c->profile;
     bool own =
@@ -683,7 +686,7 @@ static void fill_sharding(struct choices *c, const struct request *r)
 static bool attention_gets_mask_tensor(const struct choices *c, const struct request *r)
 {
     bool sdpa = r->attention_impl < 0 || r->attention_impl == ATTENTION_CUDNN;
-    return c->profile->compiled_layers_pass_mask && c->kernels == KERNELS_COMPILED && sdpa &&
+    return c->profile->compiled_layers_give_sdpa_a_mask && c->kernels == KERNELS_COMPILED && sdpa &&
            c->cp * c->hp == 1 && c->documents == NULL;
 }
 
@@ -723,12 +726,12 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
         resolve_tensor_ranks(c, &stage, strategy, &inside, &share, diag) != STATUS_OK ||
         resolve_degrees(c, &inside, strategy, note, diag) != STATUS_OK ||
         resolve_batch(c, r, diag) != STATUS_OK || resolve_documents(c, r, diag) != STATUS_OK ||
-        resolve_layout(c, diag) != STATUS_OK || resolve_core_plan(c, r, diag) != STATUS_OK ||
-        pipeline_resolve(c, r, diag) != STATUS_OK || resolve_shard(c, &inside, diag) != STATUS_OK ||
-        resolve_experts(c, r, diag) != STATUS_OK)
+        resolve_per_document_layout(c, diag) != STATUS_OK ||
+        resolve_core_plan(c, r, diag) != STATUS_OK || pipeline_resolve(c, r, diag) != STATUS_OK ||
+        resolve_shard(c, &inside, diag) != STATUS_OK || resolve_experts(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    fill_sharding(c, r);
-    c->attention_masked = attention_gets_mask_tensor(c, r);
+    set_reshard_and_gradient_sync(c, r);
+    c->core_gets_causal_mask_tensor = attention_gets_mask_tensor(c, r);
     int64_t rows = c->seq / c->hp / c->cp / c->subsequences * c->micro_batch;
     struct resolve_piece_counts pieces;
     if (resolve_sequence_chunks(c, r, &pieces, diag) != STATUS_OK ||
@@ -740,7 +743,7 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
         check_combinations(c, diag) != STATUS_OK ||
         check_attention_combinations(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    resolve_expert_rows(c);
+    resolve_expert_row_remainders(c);
     if (note)
         sppo_add_notes_on_filled(c, asked, note);
     return STATUS_OK;

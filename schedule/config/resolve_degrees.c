@@ -97,14 +97,14 @@ static int64_t sequence_length_unit(const struct request *r, int64_t cp, int64_t
 
 /* True if the head ranks can divide the two slices of a context rank: in a zigzag, half of the head ranks take each
  * slice. */
-static bool zigzag_pair_fits(const struct request *r, int64_t cp, int64_t hp)
+static bool head_ranks_divide_zigzag_slices(const struct request *r, int64_t cp, int64_t hp)
 {
     return cp == 1 || hp == 1 || hp % 2 == 0 || !is_zigzag(r);
 }
 
 static bool cp_and_hp_fit(const struct request *r, int64_t cp, int64_t hp)
 {
-    return hp_divides_heads(r->model, hp) && zigzag_pair_fits(r, cp, hp) &&
+    return hp_divides_heads(r->model, hp) && head_ranks_divide_zigzag_slices(r, cp, hp) &&
            r->seq % sequence_length_unit(r, cp, hp) == 0;
 }
 
@@ -130,8 +130,8 @@ static int list_context_and_head_splits(const struct request *r, struct attentio
 
 /* Appends the possible divisions, for example "hp 1, 2 or 4"; with a context axis "cp x hp 4 x 1 or 2 x 2", or nothing
  * if there is none. */
-static void append_splits(struct text *out, const struct request *r, struct attention_axes axes,
-                          int64_t ranks)
+static void append_context_and_head_splits(struct text *out, const struct request *r,
+                                           struct attention_axes axes, int64_t ranks)
 {
     struct context_and_head_split split[SPLITS_MAX];
     if (!axes.cp) {
@@ -195,7 +195,7 @@ static void fill_degrees(const struct request *r, struct attention_axes axes, in
 }
 
 /* Appends the names of the strategies that cut a sequence by context ranks (`cp` set), or by head ranks (not set). */
-static void append_strategies_with(struct text *out, bool cp)
+static void append_strategies_with_cp_or_hp(struct text *out, bool cp)
 {
     size_t count;
     const struct strategy *strategy = strategies_list(&count);
@@ -214,7 +214,7 @@ static enum status check_cp_and_hp_are_allowed(const struct request *r,
     if (!context && !heads)
         return STATUS_OK;
     struct text which = {0};
-    append_strategies_with(&which, context);
+    append_strategies_with_cp_or_hp(&which, context);
     resolve_refuse(
         diag, context ? "--cp" : "--hp",
         "strategy '%s' %s: %s is %lld; 1 would do, or one of the strategies that have %s ranks: %s",
@@ -238,8 +238,8 @@ static enum status check_context_and_head_split(const struct request *r, struct 
     if (!fit && m->heads % s.hp == 0 && !axes.cp) {
         text_puts(&would, "hp ");
         resolve_append_divisors(&would, m->kv_heads, r->ranks);
-    } else if (!fit || !zigzag_pair_fits(r, s.cp, s.hp)) {
-        append_splits(&would, r, axes, ranks);
+    } else if (!fit || !head_ranks_divide_zigzag_slices(r, s.cp, s.hp)) {
+        append_context_and_head_splits(&would, r, axes, ranks);
     }
     if (m->heads % s.hp != 0)
         return resolve_refuse_value_with_hint(diag, "--hp", &would,
@@ -250,7 +250,7 @@ static enum status check_context_and_head_split(const struct request *r, struct 
             diag, "--hp", &would,
             "%lld kv heads neither divide over hp %lld nor can be copied to it",
             (long long)m->kv_heads, (long long)s.hp);
-    if (!zigzag_pair_fits(r, s.cp, s.hp))
+    if (!head_ranks_divide_zigzag_slices(r, s.cp, s.hp))
         return resolve_refuse_value_with_hint(
             diag, "--hp", &would,
             "hp %lld is odd: half of the head ranks takes each slice of a zigzag pair",
@@ -262,7 +262,7 @@ static enum status check_context_and_head_split(const struct request *r, struct 
     if (axes.cp && list_context_and_head_splits(
                        r, axes, ranks, (struct context_and_head_split[SPLITS_MAX]){{0}}) > 0) {
         text_puts(&would, ", or ");
-        append_splits(&would, r, axes, ranks);
+        append_context_and_head_splits(&would, r, axes, ranks);
     }
     return resolve_refuse_value_with_hint(
         diag, "--seq", &would, "%lld tokens do not divide %s %lld ranks", (long long)r->seq,
@@ -270,7 +270,8 @@ static enum status check_context_and_head_split(const struct request *r, struct 
         (long long)(ranks * r->tp));
 }
 
-static enum status resolve_window(struct choices *c, const struct request *r, struct diag *diag)
+static enum status resolve_ring_window(struct choices *c, const struct request *r,
+                                       struct diag *diag)
 {
     int64_t window = r->ring_window > 0 ? r->ring_window : 1;
     if (c->cp % window != 0) {
@@ -288,14 +289,14 @@ static enum status resolve_window(struct choices *c, const struct request *r, st
 /* Resolves whether windows are interleaved. They can be if the ranks of a ring are neighbours that fill whole nodes or
  * are in one node, and if the even ranks of a node form whole windows of several ranks. If the user did not choose, the
  * profile decides, and interleaves with context-first placement only. */
-static enum status resolve_interleaving(struct choices *c, const struct request *r,
-                                        struct diag *diag)
+static enum status resolve_ring_window_interleaving(struct choices *c, const struct request *r,
+                                                    struct diag *diag)
 {
     bool neighbours = c->hp == 1 || c->placement == PLACEMENT_CONTEXT_FIRST;
     int64_t node = c->cp < r->gpus_per_node ? c->cp : r->gpus_per_node;
     bool fits = neighbours && node > 1 && node % 2 == 0 && c->cp % node == 0 &&
                 c->ring_window > 1 && node / 2 % c->ring_window == 0;
-    bool unasked = c->profile->interleaves_windows && c->placement == PLACEMENT_CONTEXT_FIRST;
+    bool unasked = c->profile->interleaves_ring_windows && c->placement == PLACEMENT_CONTEXT_FIRST;
     if (fits && (r->windows == WINDOWS_INTERLEAVED || (r->windows == WINDOWS_PROFILE && unasked)))
         c->ring_ranks_per_node = (uint32_t)node;
     if (fits || r->windows != WINDOWS_INTERLEAVED)
@@ -348,8 +349,8 @@ static enum status refuse_degrees(const struct request *r, struct attention_axes
         text_puts(&would, "dp ");
         resolve_append_divisors(&would, r->ranks, 0);
     } else {
-        append_splits(&would, r, axes,
-                      r->dp > 0 && r->ranks % r->dp == 0 ? r->ranks / r->dp : r->ranks);
+        append_context_and_head_splits(
+            &would, r, axes, r->dp > 0 && r->ranks % r->dp == 0 ? r->ranks / r->dp : r->ranks);
     }
     resolve_refuse_value_with_hint(diag, option, &would, "%s", what.data);
     text_release(&what);
@@ -552,7 +553,7 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
         (uint8_t)(r->tensor_plan != TENSOR_PLAN_PROFILE            ? r->tensor_plan
                   : c->profile->tensor_plan != TENSOR_PLAN_PROFILE ? c->profile->tensor_plan
                                                                    : TENSOR_PLAN_MEGATRON);
-    c->row_ranks = c->tensor_plan == TENSOR_PLAN_REPLICATED ? 1 : c->tp;
+    c->sequence_parallel_ranks = c->tensor_plan == TENSOR_PLAN_REPLICATED ? 1 : c->tp;
     c->rotation = (uint8_t)(r->rotation != ROTATE_PROFILE ? r->rotation : c->profile->rotation);
     /* [cp > 1][hp > 1]: the attention that is left if there is one rank along an axis */
     static const uint8_t simpler_attention[2][2] = {
@@ -561,7 +562,7 @@ enum status resolve_degrees(struct choices *c, const struct request *r,
     };
     if (axes.simpler_at_one && ((axes.cp && c->cp == 1) || (axes.hp && c->hp == 1)))
         c->attention = simpler_attention[c->cp > 1][c->hp > 1];
-    if (resolve_window(c, r, diag) != STATUS_OK)
+    if (resolve_ring_window(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    return resolve_interleaving(c, r, diag);
+    return resolve_ring_window_interleaving(c, r, diag);
 }

@@ -55,9 +55,9 @@ struct resolve_piece_counts {
     int64_t loss_pieces, ffn_pieces;
 };
 /* Returns the numbers of pieces that FPDT's public code uses. The chunks of *c must be set. */
-struct resolve_piece_counts resolve_fpdt_pieces(const struct choices *c);
+struct resolve_piece_counts resolve_default_fpdt_piece_counts(const struct choices *c);
 /* Returns the number of pieces into which Liger's fused loss cuts the tokens of resolved choices. */
-int64_t resolve_liger_pieces(const struct choices *c);
+int64_t resolve_liger_loss_piece_count(const struct choices *c);
 /* Sets the chunks of the sequence, and checks the choices about them; without fpdt it refuses options about chunks.
  * Sets *pieces to the numbers that the user gave. A number that the user did not give becomes a usual one with fpdt,
  * and stays 0 otherwise. */

@@ -10,7 +10,7 @@
 static bool neighbours_can_differ_in_experts(const struct choices *c, int64_t ep)
 {
     return ep % c->tp == 0 && (int64_t)c->dp * c->cp * c->hp % (ep / c->tp) == 0 &&
-           mesh_parts_allow_rank_run(c, ep / c->tp);
+           mesh_parts_are_cut_evenly_by_run(c, ep / c->tp);
 }
 
 /* True if experts can be spread over ep ranks. The ranks that share one copy of the other weights must be whole groups
@@ -40,7 +40,7 @@ static enum status resolve_routing(struct choices *c, const struct request *r, s
                               routing->expert_count, routing->copies_per_token,
                               (long long)m->experts, (long long)m->experts_per_token);
     for (int64_t l = 0; l < m->layers; l++)
-        if (l >= routing->layer_count || routing->share_list_by_layer[l] == ROUTING_NONE)
+        if (l >= routing->layer_count || routing->share_list_by_layer[l] == ROUTING_NO_SHARE_LIST)
             return resolve_refuse(diag, "--routing", "layer %lld has no shares", (long long)l);
     c->routing = routing;
     return STATUS_OK;
@@ -92,7 +92,7 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
     c->ep = (uint32_t)ep;
     if (resolve_routing(c, r, diag) != STATUS_OK || resolve_dispatch(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    if (experts > 0 && c->tp > 1 && c->row_ranks == 1)
+    if (experts > 0 && c->tp > 1 && c->sequence_parallel_ranks == 1)
         return resolve_refuse(diag, "--tensor-plan",
                               "tensor ranks that have all tokens would all send the same ones to "
                               "experts; choose --tensor-plan megatron, or --tp 1");
@@ -135,23 +135,23 @@ static bool copies_divide_over_experts(const struct choices *c, int64_t rows)
 {
     const struct transformer *m = c->model;
     for (uint32_t i = 0; i < c->ffn_chunks; i++)
-        if (emit_piece_of_rows(rows, c->ffn_chunks, i).rows * m->experts_per_token % m->experts !=
-            0)
+        if (piece_of_rows(rows, c->ffn_chunks, i).rows * m->experts_per_token % m->experts != 0)
             return false;
     return true;
 }
 
-void resolve_expert_rows(struct choices *c)
+void resolve_expert_row_remainders(struct choices *c)
 {
-    c->routing_has_remainders =
+    c->lists_copies_of_even_routing =
         c->routing == NULL &&
-        ((c->ep > 1 && c->needs_subsequence_tokens) ||
+        ((c->ep > 1 && c->must_compute_subsequence_tokens) ||
          c->expert_capacity.capacity_factor_millionths > 0 || c->dispatcher != DISPATCHER_ALLTOALL);
     for (uint32_t u = 0;
-         c->ep > 1 && c->routing == NULL && !c->routing_has_remainders && u < c->subsequences;
+         c->ep > 1 && c->routing == NULL && !c->lists_copies_of_even_routing && u < c->subsequences;
          u++) {
-        const int64_t tokens = pipeline_tokens_before(c, u + 1) - pipeline_tokens_before(c, u);
-        c->routing_has_remainders =
+        const int64_t tokens =
+            pipeline_tokens_before_subsequence(c, u + 1) - pipeline_tokens_before_subsequence(c, u);
+        c->lists_copies_of_even_routing =
             !copies_divide_over_experts(c, c->micro_batch * (tokens / c->cp / c->hp / c->tp));
     }
 }

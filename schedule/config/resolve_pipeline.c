@@ -2,7 +2,7 @@
 #include "schedule/pipeline/multiplex.h"
 #include "schedule/pipeline/pipeline.h"
 
-static enum status check_layers(const struct choices *c, struct diag *diag)
+static enum status check_chunks_have_layers(const struct choices *c, struct diag *diag)
 {
     uint32_t chunks = pipeline_chunk_count(c);
     if ((int64_t)chunks <= c->model->layers)
@@ -52,7 +52,7 @@ static enum status resolve_virtual_stages(struct choices *c, const struct reques
                               : row->chunks_per_stage == 2 ? "2"
                                                            : "1 to 255");
     c->virtual_stages = (uint32_t)asked;
-    return check_layers(c, diag);
+    return check_chunks_have_layers(c, diag);
 }
 
 /* Takes the given lengths of subsequences. Checks that each divides evenly over the ranks of a stage, and that they add
@@ -108,8 +108,8 @@ static enum status resolve_subsequences(struct choices *c, const struct request 
         c->subsequences = (uint32_t)pieces;
         return resolve_subsequence_lengths(c, r->subsequence_tokens, unit, diag);
     }
-    c->needs_subsequence_tokens = r->length_rule > 0;
-    if (!c->needs_subsequence_tokens && c->seq % (pieces * unit) != 0) {
+    c->must_compute_subsequence_tokens = r->length_rule > 0;
+    if (!c->must_compute_subsequence_tokens && c->seq % (pieces * unit) != 0) {
         int64_t above = (c->seq / (pieces * unit) + 1) * pieces * unit;
         return resolve_refuse(diag, "--subsequences",
                               "%lld tokens do not divide into %lld subsequences over %lld ranks; "
@@ -148,16 +148,18 @@ static enum status resolve_shared_units(struct choices *c, const struct request 
 {
     struct text needs = {0};
     uint32_t most = c->pp - 1;
-    c->shared_units = r->shared_units != NULL
-                          ? *r->shared_units
-                          : (struct shared_units){SHARED_UNITS_ALL, SHARED_UNITS_ALL};
+    c->shared_units =
+        r->shared_units != NULL
+            ? *r->shared_units
+            : (struct shared_units){SHARED_UNITS_UP_TO_IDLE_STAGES, SHARED_UNITS_UP_TO_IDLE_STAGES};
     c->shared_units.first = c->shared_units.first < most ? c->shared_units.first : most;
     c->shared_units.last = c->shared_units.last < most ? c->shared_units.last : most;
     if (c->shared_units.first + c->shared_units.last == 0) {
         c->pipeline = CHOICE_PIPELINE_SEQ1F1B;
         return STATUS_OK;
     }
-    multiplex_append_conditions(&needs, c, !c->needs_subsequence_tokens && !r->shared_units_open);
+    multiplex_append_unmet_conditions(
+        &needs, c, !c->must_compute_subsequence_tokens && !r->must_compute_shared_units);
     if (needs.size == 0)
         return STATUS_OK;
     resolve_refuse(diag, "--pipeline", "msp takes %s", needs.data);

@@ -25,7 +25,7 @@ struct field {
 static enum status report_field_fault(const struct cursor *c, const char *at, struct diag *diag,
                                       const char *what, struct field value)
 {
-    struct loc loc = {c->name, c->line, (uint32_t)(at - c->line_start) + 1};
+    struct loc loc = {c->name, c->line, (uint32_t)(at - c->line_first_char) + 1};
     return diag_error(diag, loc, STATUS_BAD_INPUT, "%s, not '%.*s'", what,
                       value.size < 60 ? (int)value.size : 60, value.at);
 }
@@ -68,7 +68,7 @@ static enum status read_plan_head(struct core_plan *plan, struct cursor *c, stru
                                       "expected ranks=N, window=N, route=direct or keep=kv", all);
     }
     if (plan->rank_count == 0)
-        return report_field_fault(c, c->line_start, diag, "the first line needs ranks=N",
+        return report_field_fault(c, c->line_first_char, diag, "the first line needs ranks=N",
                                   (struct field){plan_head, strlen(plan_head)});
     return STATUS_OK;
 }

@@ -33,7 +33,7 @@ static struct core_token_run *core_runs_in_token_order(const struct core_sequenc
 struct fault_place {
     const char *name;
     size_t sequence;
-    bool backward;
+    bool is_in_backward_pass;
     struct diag *diag;
 };
 
@@ -48,7 +48,7 @@ static bool report_plan_error(const struct fault_place *at, const char *what, ..
     c_vsnprintf(line, sizeof line, what, args);
     va_end(args);
     text_printf(&text, "coverage: sequence %zu: %s%s", at->sequence, line,
-                at->backward ? " (backward)" : "");
+                at->is_in_backward_pass ? " (backward)" : "");
     diag_error(at->diag, (struct loc){.name = at->name}, STATUS_NO, "%s", text.data);
     text_release(&text);
     return false;
@@ -135,9 +135,10 @@ static int compare_keys(const void *left, const void *right)
 
 /* Checks the queries [q, end), all of which lie in each of tile[count]; the tiles are in ascending order of keys.
  * Reports the first key that such a query sees and that lies in no tile or in two, and then returns false. */
-static bool check_query_strip(const struct core_sequence *s, const struct core_plan_mask *sight,
-                              int64_t q, int64_t end, const struct core_tile *const *tile,
-                              size_t count, const struct fault_place *at)
+static bool check_queries_see_each_key_once(const struct core_sequence *s,
+                                            const struct core_plan_mask *sight, int64_t q,
+                                            int64_t end, const struct core_tile *const *tile,
+                                            size_t count, const struct fault_place *at)
 {
     int64_t next = 0, query, key;
     const struct core_tile *before = NULL;
@@ -191,7 +192,7 @@ static bool check_tiles(const struct core_sequence *s, const struct core_plan_ma
     size_t edges, next = 0, count = 0, tiles = 0;
     bool is_correct = true;
     for (size_t i = 0; i < s->tile_count; i++)
-        if (s->tile[i].is_backward_tile == at->backward)
+        if (s->tile[i].is_backward_tile == at->is_in_backward_pass)
             tile[tiles++] = s->tile[i];
     qsort(tile, tiles, sizeof *tile, compare_queries);
     int64_t *edge = query_edges_of_tiles(tile, tiles, s->tokens, &edges);
@@ -203,7 +204,8 @@ static bool check_tiles(const struct core_sequence *s, const struct core_plan_ma
         for (count = kept; next < tiles && tile[next].first_query == edge[e]; next++)
             open[count++] = &tile[next];
         qsort((void *)open, count, sizeof(struct core_tile *), compare_keys);
-        is_correct = check_query_strip(s, sight, edge[e], edge[e + 1], open, count, at);
+        is_correct =
+            check_queries_see_each_key_once(s, sight, edge[e], edge[e + 1], open, count, at);
     }
     free(edge);
     free((void *)open);
@@ -364,12 +366,13 @@ void coverage_find_rank_loads(const struct core_plan *plan, size_t sequence,
     free(run);
 }
 
-struct coverage_bound coverage_bound_of_keys(const struct document_list *documents, int64_t window,
-                                             uint32_t ranks, double pairs)
+struct received_keys_lower_bound
+coverage_bound_of_received_keys(const struct document_list *documents, int64_t window,
+                                uint32_t ranks, double pairs)
 {
     const int64_t tokens = documents->document_end[documents->document_count - 1];
     const double own = (double)tokens / ranks;
-    struct coverage_bound least = {0, 0};
+    struct received_keys_lower_bound least = {0, 0};
     for (uint32_t i = 0; i < documents->document_count && window == 0; i++) {
         double length = (double)(documents->document_end[i] - document_begin(documents, i)),
                before = ceil(length / own) - 1, first = length - before * own;
@@ -381,8 +384,8 @@ struct coverage_bound coverage_bound_of_keys(const struct document_list *documen
     return least;
 }
 
-double coverage_bound_of_bytes(double pairs, uint32_t ranks, double own,
-                               const struct row_bytes *bytes, bool moves)
+double coverage_bound_of_busiest_rank_bytes(double pairs, uint32_t ranks, double own,
+                                            const struct row_bytes *bytes, bool moves)
 {
     double area = pairs / ranks, query = bytes->query + bytes->result, q = own;
     if (area <= own * own)

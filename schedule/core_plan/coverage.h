@@ -28,10 +28,11 @@ void coverage_find_rank_loads(const struct core_plan *plan, size_t sequence,
 
 /* A lower bound of the rows of keys that ranks receive if each of R ranks owns S / R of the S tokens and computes the
  * queries of its own tokens: the sum over all ranks, and the rows of the rank that receives the most. */
-struct coverage_bound {
+struct received_keys_lower_bound {
     double all_ranks, fullest_rank;
 };
-/* Returns the bound struct coverage_bound. pairs: the visible pairs of all ranks together. window: 0: there is none.
+/* Returns the bound struct received_keys_lower_bound. pairs: the visible pairs of all ranks together. window: 0: there
+ * is none.
  *
  * Derivation: let `own` be S / R. In a document of n tokens, let rank i own a(i) tokens, the last of them at place
  * p(i), counted from 1. The query at that place sees p(i) keys, so the rank receives at least p(i) - a(i). If ranks are
@@ -41,14 +42,15 @@ struct coverage_bound {
  * fewer than `own`, namely the remainder r; then it is (m-1) r + own (m-1) (m-2) / 2. Ranks that own neighbouring
  * tokens receive exactly this. With a window, only the pairs give a bound: P pairs of `own` queries need P / own keys,
  * so all ranks together receive at least P / own - S. */
-struct coverage_bound coverage_bound_of_keys(const struct document_list *documents, int64_t window,
-                                             uint32_t ranks, double pairs);
+struct received_keys_lower_bound
+coverage_bound_of_received_keys(const struct document_list *documents, int64_t window,
+                                uint32_t ranks, double pairs);
 
 /* Returns a lower bound of the bytes that the busiest rank receives and sends in a forward, whichever rank computes
  * each tile. A rank that computes P pairs reads q queries and k keys with q k >= P; it owns `own` tokens, so it must
  * get the other queries and keys from other ranks. pairs: the visible pairs of all ranks together. moves: queries may
  * be sent to other ranks, too; false: only keys. */
-double coverage_bound_of_bytes(double pairs, uint32_t ranks, double own,
-                               const struct row_bytes *bytes, bool moves);
+double coverage_bound_of_busiest_rank_bytes(double pairs, uint32_t ranks, double own,
+                                            const struct row_bytes *bytes, bool moves);
 
 #endif

@@ -13,19 +13,25 @@ const char *const deal_rule_names[DEAL_RULE_COUNT] = {
     "contiguous",  "striped", "zigzag",     "per-document", "chunks", "degree", "zigzag-ring",
     "double-ring", "gather",  "token-ring", "burst",        "move",   "blocks"};
 
-/* By rule. dealing_rule: the rule that deals its tokens, which may be another one. parameter: the parameter if the
- * user gives none; 0: the rule takes none. */
+/* By rule. rule_that_deals_tokens: the rule that deals its tokens, which may be another one. parameter: the parameter
+ * if the user gives none; 0: the rule takes none. */
 static const struct {
-    enum deal_rule dealing_rule;
-    int64_t parameter;
+    enum deal_rule rule_that_deals_tokens;
+    int64_t default_parameter;
 } rules[DEAL_RULE_COUNT] = {
-    [DEAL_CONTIGUOUS] = {DEAL_CONTIGUOUS, 0}, [DEAL_STRIPED] = {DEAL_STRIPED, 0},
-    [DEAL_ZIGZAG] = {DEAL_ZIGZAG, 0},         [DEAL_PER_DOCUMENT] = {DEAL_PER_DOCUMENT, 0},
-    [DEAL_CHUNKS] = {DEAL_CHUNKS, 2048},      [DEAL_DEGREE] = {DEAL_DEGREE, 0},
-    [DEAL_ZIGZAG_RING] = {DEAL_ZIGZAG, 0},    [DEAL_DOUBLE_RING] = {DEAL_ZIGZAG, 8},
-    [DEAL_GATHER] = {DEAL_ZIGZAG, 0},         [DEAL_TOKEN_RING] = {DEAL_ZIGZAG, 0},
-    [DEAL_BURST] = {DEAL_ZIGZAG, 0},          [DEAL_MOVE_QUERIES] = {DEAL_CONTIGUOUS, 2048},
-    [DEAL_BLOCKS] = {DEAL_CHUNKS, 2048},
+    [DEAL_CONTIGUOUS] = {DEAL_CONTIGUOUS, 0},
+    [DEAL_STRIPED] = {DEAL_STRIPED, 0},
+    [DEAL_ZIGZAG] = {DEAL_ZIGZAG, 0},
+    [DEAL_PER_DOCUMENT] = {DEAL_PER_DOCUMENT, 0},
+    [DEAL_CHUNKS_TO_LEAST_LOADED] = {DEAL_CHUNKS_TO_LEAST_LOADED, 2048},
+    [DEAL_DOCUMENTS_BY_DEGREE] = {DEAL_DOCUMENTS_BY_DEGREE, 0},
+    [DEAL_ZIGZAG_RING] = {DEAL_ZIGZAG, 0},
+    [DEAL_DOUBLE_RING] = {DEAL_ZIGZAG, 8},
+    [DEAL_ALL_GATHER_OF_KEYS] = {DEAL_ZIGZAG, 0},
+    [DEAL_RING_OF_QUERIES] = {DEAL_ZIGZAG, 0},
+    [DEAL_BURST] = {DEAL_ZIGZAG, 0},
+    [DEAL_MOVE_QUERIES] = {DEAL_CONTIGUOUS, 2048},
+    [DEAL_CHUNKS_THEN_MOVE_QUERIES] = {DEAL_CHUNKS_TO_LEAST_LOADED, 2048},
 };
 
 bool deal_choice_has_tiles(const struct deal_choice *choice)
@@ -51,7 +57,7 @@ enum status deal_choice_parse(struct deal_choice *choice, const char *text, stru
                         i == 0                    ? ""
                         : i + 1 < DEAL_RULE_COUNT ? ", "
                                                   : " or ",
-                        deal_rule_names[i], rules[i].parameter > 0 ? "[:NUMBER]" : "");
+                        deal_rule_names[i], rules[i].default_parameter > 0 ? "[:NUMBER]" : "");
         enum status status = diag_error(
             diag, at, STATUS_BAD_INPUT, "'%.*s' is no rule, and no file of a plan: %s would do%s",
             (int)size, text, names.data,
@@ -59,7 +65,7 @@ enum status deal_choice_parse(struct deal_choice *choice, const char *text, stru
         text_release(&names);
         return status;
     }
-    choice->parameter = rules[choice->rule].parameter;
+    choice->parameter = rules[choice->rule].default_parameter;
     if (colon == NULL)
         return STATUS_OK;
     if (choice->parameter == 0)
@@ -69,8 +75,9 @@ enum status deal_choice_parse(struct deal_choice *choice, const char *text, stru
     if (!parse_u64(colon + 1, strlen(colon + 1), &number) || number < 1 || number > INT32_MAX)
         return diag_error(diag, at, STATUS_BAD_INPUT, "'%s' is not a number of %s, such as %s:%lld",
                           colon + 1,
-                          rules[choice->rule].dealing_rule == DEAL_CHUNKS ? "tokens of a chunk"
-                          : choice->rule == DEAL_MOVE_QUERIES             ? "tokens of a slice"
+                          rules[choice->rule].rule_that_deals_tokens == DEAL_CHUNKS_TO_LEAST_LOADED
+                              ? "tokens of a chunk"
+                          : choice->rule == DEAL_MOVE_QUERIES ? "tokens of a slice"
                                                               : "ranks of an inner ring",
                           deal_rule_names[choice->rule], (long long)choice->parameter);
     choice->parameter = (int64_t)number;
@@ -79,10 +86,10 @@ enum status deal_choice_parse(struct deal_choice *choice, const char *text, stru
 
 int64_t deal_choice_token_unit(const struct deal_choice *choice, uint32_t ranks)
 {
-    switch (rules[choice->rule].dealing_rule) {
+    switch (rules[choice->rule].rule_that_deals_tokens) {
     case DEAL_ZIGZAG:
         return 2 * (int64_t)ranks;
-    case DEAL_CHUNKS:
+    case DEAL_CHUNKS_TO_LEAST_LOADED:
         return choice->parameter * ranks;
     default:
         return ranks;
@@ -132,9 +139,9 @@ static void deal_per_document(struct share_list *s, int64_t ranks,
     }
 }
 
-double deal_count_visible_pairs(const struct document_list *documents,
-                                struct attention_windows_of_layers windows, int64_t begin,
-                                int64_t end)
+double deal_count_pairs_seen_by_queries(const struct document_list *documents,
+                                        struct attention_windows_of_layers windows, int64_t begin,
+                                        int64_t end)
 {
     double pairs = 0;
     for (uint32_t i = document_at(documents, begin); begin < end; i++) {
@@ -164,8 +171,8 @@ static int compare_chunks(const void *left, const void *right)
     return (a->number > b->number) - (a->number < b->number);
 }
 
-/* Adds the shares of DEAL_CHUNKS: the chunk with the most visible pairs is dealt first, and each goes to the rank with
- * the fewest pairs so far among those that have room for a chunk. */
+/* Adds the shares of DEAL_CHUNKS_TO_LEAST_LOADED: the chunk with the most visible pairs is dealt first, and each goes
+ * to the rank with the fewest pairs so far among those that have room for a chunk. */
 static void deal_chunks_to_least_loaded_ranks(struct share_list *s, uint32_t ranks, int64_t size,
                                               const struct document_list *documents,
                                               struct attention_windows_of_layers windows)
@@ -177,7 +184,7 @@ static void deal_chunks_to_least_loaded_ranks(struct share_list *s, uint32_t ran
     int64_t *has = heap_zalloc(ranks, sizeof *has);
     for (int64_t i = 0; i < count; i++)
         chunk[i] = (struct numbered_chunk){
-            i, deal_count_visible_pairs(documents, windows, i * size, (i + 1) * size)};
+            i, deal_count_pairs_seen_by_queries(documents, windows, i * size, (i + 1) * size)};
     qsort(chunk, (size_t)count, sizeof *chunk, compare_chunks);
     for (int64_t i = 0; i < count; i++) {
         uint32_t least = ranks;
@@ -196,20 +203,20 @@ static void deal_chunks_to_least_loaded_ranks(struct share_list *s, uint32_t ran
     free(chunk);
 }
 
-/* ---- DEAL_DEGREE: each document on the fewest ranks that have room for it ---- */
+/* ---- DEAL_DOCUMENTS_BY_DEGREE: each document on the fewest ranks that have room for it ---- */
 
 /* A document of a sequence: its first position, and its number of tokens. */
 struct document_span {
     int64_t begin, rows;
 };
 /* A run of a document's tokens that one rank owns. */
-struct run_of_degree {
+struct owned_document_run {
     int64_t begin, rows;
     uint32_t owner;
 };
 
 struct dealing_by_degree {
-    struct run_of_degree *run;
+    struct owned_document_run *run;
     size_t run_count, capacity;
     int64_t *tokens_left_of_rank; /* [ranks] tokens that a rank still takes */
     double *pairs_of_rank;        /* [ranks] visible pairs */
@@ -217,16 +224,16 @@ struct dealing_by_degree {
     struct attention_windows_of_layers windows;
 };
 
-static void add_run_of_degree(struct dealing_by_degree *d, int64_t begin, int64_t rows,
-                              uint32_t owner)
+static void add_owned_document_run(struct dealing_by_degree *d, int64_t begin, int64_t rows,
+                                   uint32_t owner)
 {
     if (rows == 0)
         return;
     d->run = heap_grow(d->run, &d->capacity, d->run_count + 1, sizeof *d->run);
-    d->run[d->run_count++] = (struct run_of_degree){begin, rows, owner};
+    d->run[d->run_count++] = (struct owned_document_run){begin, rows, owner};
     d->tokens_left_of_rank[owner] -= rows;
     d->pairs_of_rank[owner] +=
-        deal_count_visible_pairs(d->documents, d->windows, begin, begin + rows);
+        deal_count_pairs_seen_by_queries(d->documents, d->windows, begin, begin + rows);
 }
 
 /* Returns the number of tokens of slice i if a document of n tokens is cut into 2 * count slices. If they do not divide
@@ -262,7 +269,7 @@ static uint32_t find_least_loaded_set(const struct dealing_by_degree *d, uint32_
 }
 
 /* Returns twice `count`, but at most all `ranks`. */
-static uint32_t double_rank_count(uint32_t count, uint32_t ranks)
+static uint32_t double_count_up_to_all_ranks(uint32_t count, uint32_t ranks)
 {
     return count < ranks - count ? 2 * count : ranks;
 }
@@ -274,13 +281,13 @@ static void deal_document_by_degree(struct dealing_by_degree *d, uint32_t ranks,
     uint32_t count = 1, first;
     /* the fewest ranks that could hold the document if they held nothing else */
     while (count < ranks && n > count * rank_tokens)
-        count = double_rank_count(count, ranks);
+        count = double_count_up_to_all_ranks(count, ranks);
     /* if no set of that size has room, larger sets are tried */
     while ((first = find_least_loaded_set(d, ranks, count, n)) == UINT32_MAX && count < ranks)
-        count = double_rank_count(count, ranks);
+        count = double_count_up_to_all_ranks(count, ranks);
     for (int64_t i = 0; first != UINT32_MAX && i < 2 * (int64_t)count; i++) {
         int64_t rows = token_count_of_slice(n, count, i);
-        add_run_of_degree(d, begin, rows, first + (uint32_t)zigzag_owner(i, count));
+        add_owned_document_run(d, begin, rows, first + (uint32_t)zigzag_owner(i, count));
         begin += rows;
     }
     /* If no set has room, the rank with the most room takes as many tokens as it can, then the next one. */
@@ -289,7 +296,7 @@ static void deal_document_by_degree(struct dealing_by_degree *d, uint32_t ranks,
         for (uint32_t r = 1; r < ranks; r++)
             emptiest = d->tokens_left_of_rank[r] > d->tokens_left_of_rank[emptiest] ? r : emptiest;
         int64_t rows = d->tokens_left_of_rank[emptiest] < n ? d->tokens_left_of_rank[emptiest] : n;
-        add_run_of_degree(d, begin, rows, emptiest);
+        add_owned_document_run(d, begin, rows, emptiest);
         begin += rows;
         n -= rows;
     }
@@ -306,7 +313,7 @@ static int compare_documents(const void *left, const void *right)
 
 static int compare_runs(const void *left, const void *right)
 {
-    const struct run_of_degree *a = left, *b = right;
+    const struct owned_document_run *a = left, *b = right;
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
@@ -344,7 +351,7 @@ struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *c
     struct share_list s = {0};
     int64_t tokens = documents->document_end[documents->document_count - 1];
     assert(tokens % deal_choice_token_unit(choice, ranks) == 0);
-    switch (rules[choice->rule].dealing_rule) {
+    switch (rules[choice->rule].rule_that_deals_tokens) {
     case DEAL_CONTIGUOUS:
         for (uint32_t r = 0; r < ranks; r++)
             append_share(&s, tokens / ranks, r);
@@ -356,14 +363,14 @@ struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *c
     case DEAL_ZIGZAG:
         add_zigzag_slices(&s, ranks, tokens / (2 * (int64_t)ranks));
         break;
-    case DEAL_DEGREE:
+    case DEAL_DOCUMENTS_BY_DEGREE:
         deal_by_degree(&s, ranks, documents, windows);
         break;
     case DEAL_PER_DOCUMENT:
         deal_per_document(&s, ranks, documents);
         break;
     default:
-        assert(rules[choice->rule].dealing_rule == DEAL_CHUNKS);
+        assert(rules[choice->rule].rule_that_deals_tokens == DEAL_CHUNKS_TO_LEAST_LOADED);
         deal_chunks_to_least_loaded_ranks(&s, ranks, choice->parameter, documents, windows);
     }
     struct token_deal *deal = deal_make_from_shares(arena, ranks, s.share, (uint32_t)s.count);

@@ -20,31 +20,31 @@ enum deal_rule {
     DEAL_PER_DOCUMENT,
     /* The sequence is cut into chunks of equal length. The chunk whose queries see the most keys is dealt first. Each
      * goes to the rank with the fewest visible pairs so far among those that have room for a chunk. */
-    DEAL_CHUNKS,
+    DEAL_CHUNKS_TO_LEAST_LOADED,
     /* Documents are dealt one by one, the longest first. A document of n tokens is cut into 2 d slices, which are dealt
      * as in a zigzag to a set of d ranks. d is the least of 1, 2, 4, ..., R with n <= d S / R, where S is the length of
      * the sequence, or the next of these numbers for which some set of d ranks has room; the set with the fewest
      * visible pairs is taken. If no set has room, the document goes to the ranks with the most room. */
-    DEAL_DEGREE,
+    DEAL_DOCUMENTS_BY_DEGREE,
     /* The rules from here on also say which rank computes which tile (schedule/core_plan/tile_rules.h). Those up to
-     * DEAL_BURST deal tokens as DEAL_ZIGZAG does, and work in R steps, DEAL_GATHER in two. Their comments say what rank
-     * r computes in step s. */
+     * DEAL_BURST deal tokens as DEAL_ZIGZAG does, and work in R steps, DEAL_ALL_GATHER_OF_KEYS in two. Their comments
+     * say what rank r computes in step s. */
     DEAL_ZIGZAG_RING, /* its own queries by the keys of rank r - s */
     /* its own queries, first by the keys of all ranks of its inner ring, which has `parameter` ranks, then by those of
      * the inner ring before, and so on */
     DEAL_DOUBLE_RING,
-    DEAL_GATHER,     /* its own queries: in step 0 by its own keys, in step 1 by all others */
-    DEAL_TOKEN_RING, /* the queries of rank r + s by its own keys */
-    DEAL_BURST, /* the forward is that of DEAL_ZIGZAG_RING, the backward that of DEAL_TOKEN_RING */
+    DEAL_ALL_GATHER_OF_KEYS, /* its own queries: in step 0 by its own keys, in step 1 by all others */
+    DEAL_RING_OF_QUERIES,    /* the queries of rank r + s by its own keys */
+    DEAL_BURST, /* the forward is that of DEAL_ZIGZAG_RING, the backward that of DEAL_RING_OF_QUERIES */
     /* Tokens are dealt as by DEAL_CONTIGUOUS, and each rank computes its own queries. Then slices of queries move, one
      * by one, to the rank with the fewest visible pairs, until no rank exceeds the mean by more than 2 %, no slice is
      * fit to move, or 16 slices for each rank have moved. A slice is the first or the last queries of a document on a
      * heavily loaded rank; the one that costs the fewest bytes for a pair is taken. It has at least `parameter` tokens,
      * or a quarter of a rank's tokens if that is less. */
     DEAL_MOVE_QUERIES,
-    /* Tokens are dealt as by DEAL_CHUNKS. Then queries move as by DEAL_MOVE_QUERIES, until no rank exceeds the mean by
-     * more than 20 %. */
-    DEAL_BLOCKS,
+    /* Tokens are dealt as by DEAL_CHUNKS_TO_LEAST_LOADED. Then queries move as by DEAL_MOVE_QUERIES, until no rank
+     * exceeds the mean by more than 20 %. */
+    DEAL_CHUNKS_THEN_MOVE_QUERIES,
     DEAL_RULE_COUNT
 };
 extern const char *const deal_rule_names[DEAL_RULE_COUNT];
@@ -70,9 +70,9 @@ struct attention_windows_of_layers {
 };
 
 /* Returns the visible pairs of the queries [begin, end), on average over layers. */
-double deal_count_visible_pairs(const struct document_list *documents,
-                                struct attention_windows_of_layers windows, int64_t begin,
-                                int64_t end);
+double deal_count_pairs_seen_by_queries(const struct document_list *documents,
+                                        struct attention_windows_of_layers windows, int64_t begin,
+                                        int64_t end);
 
 /* Deals a sequence with these documents. Its length must be a multiple of deal_choice_token_unit(). The rules that
  * count visible pairs count their mean over layers. The result is in the arena. */

@@ -66,30 +66,31 @@ static void add_tiles_of_owners(struct tile_list *list, const struct token_deal 
         }
 }
 
-/* Adds the tiles of all ranks in all steps of a pass; adds none if `rule` is NULL. gathers: all steps after the first
- * are one round; false: each step is a round. */
+/* Adds the tiles of all ranks in all steps of a pass; adds none if `rule` is NULL. later_steps_are_one_round: all steps
+ * after the first are one round; false: each step is a round. */
 static void add_ring_tiles(struct tile_list *list, const struct token_deal *deal, ring_rule *rule,
-                           uint32_t window, bool gathers, bool backward)
+                           uint32_t window, bool later_steps_are_one_round, bool backward)
 {
     for (uint32_t rank = 0; rank < deal->rank_count && rule != NULL; rank++)
         for (uint32_t step = 0; step < deal->rank_count; step++) {
-            const struct core_tile tile = {
-                .rank = rank, .round = gathers ? step > 0 : step, .is_backward_tile = backward};
+            const struct core_tile tile = {.rank = rank,
+                                           .round = later_steps_are_one_round ? step > 0 : step,
+                                           .is_backward_tile = backward};
             add_tiles_of_owners(list, deal, rule(rank, step, deal->rank_count, window), tile);
         }
 }
 
-/* The rules that are rings. backward NULL: the backward has the tiles of the forward. gathers: as in
+/* The rules that are rings. backward NULL: the backward has the tiles of the forward. later_steps_are_one_round: as in
  * add_ring_tiles(). */
 static const struct ring_row {
     enum deal_rule rule;
     ring_rule *forward, *backward;
-    bool gathers;
+    bool later_steps_are_one_round;
 } ring_rows[] = {
     {DEAL_ZIGZAG_RING, tile_owners_if_keys_move, NULL, false},
     {DEAL_DOUBLE_RING, tile_owners_if_windows_move, NULL, false},
-    {DEAL_GATHER, tile_owners_if_keys_move, NULL, true},
-    {DEAL_TOKEN_RING, tile_owners_if_queries_move, NULL, false},
+    {DEAL_ALL_GATHER_OF_KEYS, tile_owners_if_keys_move, NULL, true},
+    {DEAL_RING_OF_QUERIES, tile_owners_if_queries_move, NULL, false},
     {DEAL_BURST, tile_owners_if_keys_move, tile_owners_if_queries_move, false},
 };
 
@@ -107,7 +108,7 @@ struct query_range {
     uint32_t rank;
 };
 
-struct query_moves {
+struct query_moving_state {
     const struct document_list *documents;
     const struct token_deal *deal;
     struct attention_windows_of_layers windows;
@@ -121,12 +122,12 @@ struct query_moves {
     double mean_pairs;     /* the mean of pairs_of_rank[] */
 };
 
-static double visible_pairs_of(const struct query_moves *m, int64_t begin, int64_t end)
+static double visible_pairs_of(const struct query_moving_state *m, int64_t begin, int64_t end)
 {
-    return deal_count_visible_pairs(m->documents, m->windows, begin, end);
+    return deal_count_pairs_seen_by_queries(m->documents, m->windows, begin, end);
 }
 
-static void add_query_range(struct query_moves *m, int64_t q, int64_t end, uint32_t rank)
+static void add_query_range(struct query_moving_state *m, int64_t q, int64_t end, uint32_t rank)
 {
     int64_t first = document_begin(m->documents, document_at(m->documents, q));
     if (m->windows.windowed_layer_share == 1 && q - m->windows.window + 1 > first)
@@ -136,7 +137,7 @@ static void add_query_range(struct query_moves *m, int64_t q, int64_t end, uint3
 }
 
 /* Makes query ranges of each rank's own queries, one for each run and document. Sets pairs_of_rank and mean_pairs. */
-static void make_query_ranges(struct query_moves *m)
+static void make_query_ranges(struct query_moving_state *m)
 {
     for (uint32_t rank = 0; rank < m->deal->rank_count; rank++)
         for (uint32_t i = m->deal->first_run[rank]; i < m->deal->first_run[rank + 1]; i++) {
@@ -153,8 +154,8 @@ static void make_query_ranges(struct query_moves *m)
 }
 
 /* Returns the bytes of the rows of [begin, end) that the rank does not own. each: the bytes of a row. */
-static double bytes_of_rows_not_owned(const struct query_moves *m, int64_t begin, int64_t end,
-                                      uint32_t rank, double each)
+static double bytes_of_rows_not_owned(const struct query_moving_state *m, int64_t begin,
+                                      int64_t end, uint32_t rank, double each)
 {
     return each *
            (double)(end - begin -
@@ -171,8 +172,8 @@ struct movable_queries {
 /* Returns the shortest slice from the beginning of an item, or with `tail` from its end, that has at least `pairs`
  * pairs and a multiple of min_slice_tokens tokens. The slice is the whole item if the item has fewer pairs, or if fewer
  * than min_slice_tokens tokens of it would be left. */
-static struct movable_queries shortest_slice_with_pairs(const struct query_moves *m, size_t number,
-                                                        double pairs, bool tail)
+static struct movable_queries shortest_slice_with_pairs(const struct query_moving_state *m,
+                                                        size_t number, double pairs, bool tail)
 {
     const struct query_range *item = &m->item[number];
     int64_t low = 1, high = item->end - item->q;
@@ -196,7 +197,7 @@ static struct movable_queries shortest_slice_with_pairs(const struct query_moves
 /* Finds the slice that costs the fewest bytes for each pair if it moves to `rank`. To compare few items, it takes
  * slices only from ranks whose surplus over the mean is more than half that of `most`, the most loaded rank. After the
  * move `rank` must have fewer pairs than the giver had before. Returns false if there is no such slice. */
-static bool find_cheapest_slice(const struct query_moves *m, uint32_t rank, uint32_t most,
+static bool find_cheapest_slice(const struct query_moving_state *m, uint32_t rank, uint32_t most,
                                 struct movable_queries *best)
 {
     const double need = m->mean_pairs - m->pairs_of_rank[rank],
@@ -224,7 +225,7 @@ static bool find_cheapest_slice(const struct query_moves *m, uint32_t rank, uint
     return found;
 }
 
-static void move_slice(struct query_moves *m, const struct movable_queries *s, uint32_t rank)
+static void move_slice(struct query_moving_state *m, const struct movable_queries *s, uint32_t rank)
 {
     struct query_range *item = &m->item[s->item];
     const double pairs = visible_pairs_of(m, s->q, s->end);
@@ -243,7 +244,7 @@ static void move_slice(struct query_moves *m, const struct movable_queries *s, u
 
 /* Moves slices to the rank with the fewest pairs until no rank exceeds the mean by more than the tolerance, no slice is
  * fit to move, or MOVES_PER_RANK_MAX slices for each rank have moved. */
-static void balance_visible_pairs(struct query_moves *m)
+static void balance_visible_pairs(struct query_moving_state *m)
 {
     const uint32_t ranks = m->deal->rank_count;
     for (uint32_t step = 0; step < MOVES_PER_RANK_MAX * ranks; step++) {
@@ -328,7 +329,7 @@ static void add_tiles_in_rounds(struct tile_list *list, struct tile_list *tiles,
 
 /* Adds the tiles of all query ranges, one for each range and share of keys. A rank's own queries by its own keys are
  * round 0; the other tiles of a rank are put into later rounds. */
-static void add_tiles_of_query_ranges(struct tile_list *list, const struct query_moves *m)
+static void add_tiles_of_query_ranges(struct tile_list *list, const struct query_moving_state *m)
 {
     uint32_t shares;
     struct token_share *share = deal_shares_of_runs(m->deal, &shares);
@@ -352,7 +353,7 @@ static void add_tiles_of_query_ranges(struct tile_list *list, const struct query
     free(share);
 }
 
-static void add_moved_tiles(struct tile_list *list, struct query_moves *m)
+static void add_moved_tiles(struct tile_list *list, struct query_moving_state *m)
 {
     m->pairs_of_rank = heap_zalloc(m->deal->rank_count, sizeof *m->pairs_of_rank);
     make_query_ranges(m);
@@ -367,7 +368,7 @@ double tile_rules_estimate_tiles(const struct deal_choice *choice, uint32_t rank
     const double square = (double)ranks * ranks;
     if (choice->rule == DEAL_MOVE_QUERIES)
         return square / 2;
-    if (choice->rule == DEAL_BLOCKS)
+    if (choice->rule == DEAL_CHUNKS_THEN_MOVE_QUERIES)
         return pow((double)tokens / (double)choice->parameter, 2) / 2;
     for (size_t i = 0; i < ARRAY_LEN(ring_rows); i++)
         if (ring_rows[i].rule == choice->rule)
@@ -391,20 +392,23 @@ struct tile_plan *tile_rules_plan(struct arena *arena, const struct deal_choice 
 {
     const int64_t window = windows.windowed_layer_share == 1 ? windows.window : 0;
     struct tile_list list = {0};
-    struct query_moves moving = {.documents = documents,
-                                 .deal = documents->deal,
-                                 .windows = windows,
-                                 .bytes = *bytes,
-                                 .min_slice_tokens = min_slice_tokens_of(choice, documents->deal),
-                                 .tolerance = choice->rule == DEAL_MOVE_QUERIES ? 0.02 : 0.2};
-    if (choice->rule == DEAL_MOVE_QUERIES || choice->rule == DEAL_BLOCKS)
+    struct query_moving_state moving = {
+        .documents = documents,
+        .deal = documents->deal,
+        .windows = windows,
+        .bytes = *bytes,
+        .min_slice_tokens = min_slice_tokens_of(choice, documents->deal),
+        .tolerance = choice->rule == DEAL_MOVE_QUERIES ? 0.02 : 0.2};
+    if (choice->rule == DEAL_MOVE_QUERIES || choice->rule == DEAL_CHUNKS_THEN_MOVE_QUERIES)
         add_moved_tiles(&list, &moving);
     for (size_t i = 0; i < ARRAY_LEN(ring_rows); i++)
         if (ring_rows[i].rule == choice->rule) {
             const uint32_t inner = (uint32_t)choice->parameter;
             const struct ring_row *row = &ring_rows[i];
-            add_ring_tiles(&list, documents->deal, row->forward, inner, row->gathers, false);
-            add_ring_tiles(&list, documents->deal, row->backward, inner, row->gathers, true);
+            add_ring_tiles(&list, documents->deal, row->forward, inner,
+                           row->later_steps_are_one_round, false);
+            add_ring_tiles(&list, documents->deal, row->backward, inner,
+                           row->later_steps_are_one_round, true);
         }
     struct tile_plan *plan =
         list.count == 0

@@ -22,8 +22,8 @@ enum { TILE_RULE_TILES_MAX = 1 << 22 };
 double tile_rules_estimate_tiles(const struct deal_choice *choice, uint32_t ranks, int64_t tokens);
 
 /* Returns the tiles of a sequence whose tokens were dealt by the choice's rule; NULL: the rule has no tiles. windows:
- * those with which deal_by_rule() dealt them. bytes: the bytes of rows, by which DEAL_MOVE_QUERIES and DEAL_BLOCKS
- * compare slices. */
+ * those with which deal_by_rule() dealt them. bytes: the bytes of rows, by which DEAL_MOVE_QUERIES and
+ * DEAL_CHUNKS_THEN_MOVE_QUERIES compare slices. */
 struct tile_plan *tile_rules_plan(struct arena *arena, const struct deal_choice *choice,
                                   const struct document_list *documents,
                                   struct attention_windows_of_layers windows,

@@ -9,8 +9,8 @@ struct product_targets {
     enum adapter_target first;
     uint32_t count;
     int64_t inputs, rows;
-    int64_t outputs[ADAPTERS_OF_PRODUCT];  /* columns of each target */
-    bool has_adapter[ADAPTERS_OF_PRODUCT]; /* the layer has the target's adapter */
+    int64_t output_columns[ADAPTERS_OF_PRODUCT]; /* columns of each target */
+    bool has_adapter[ADAPTERS_OF_PRODUCT];       /* the layer has the target's adapter */
     /* the first target whose adapter the layer has; `count`: it has none */
     uint32_t first_target_with_adapter;
 };
@@ -22,13 +22,13 @@ static struct product_targets product_targets_of(const struct emit *e, uint32_t 
     const struct transformer *model = e->choices->model;
     struct product_targets t = {.first = first,
                                 .count = count,
-                                .inputs = transformer_adapter_inputs(model, first),
+                                .inputs = transformer_adapter_in_features(model, first),
                                 .rows = rows,
                                 .first_target_with_adapter = count};
     assert(count <= ADAPTERS_OF_PRODUCT);
     for (uint32_t i = count; i-- > 0;) {
         const enum adapter_target target = (enum adapter_target)(first + i);
-        t.outputs[i] = transformer_adapter_outputs(model, target);
+        t.output_columns[i] = transformer_adapter_out_features(model, target);
         t.has_adapter[i] = transformer_has_adapter(model, layer, target);
         if (t.has_adapter[i])
             t.first_target_with_adapter = i;
@@ -75,7 +75,7 @@ static void emit_join_or_split(struct emit *e, enum work_kind kind, const struct
 {
     struct work work = {.kind = (uint8_t)kind, .pack = {t->rows, 1, {0, 0, 0}}};
     for (uint32_t i = 0; i < t->count; i++)
-        work.pack.w[i] = t->outputs[i];
+        work.pack.w[i] = t->output_columns[i];
     if (kind == WORK_UNPACK)
         emit_op(e, e->stream.compute, &work, parts, t->count, &whole, 1);
     else
@@ -91,7 +91,8 @@ void adapters_forward(struct emit *e, uint32_t layer, enum adapter_target first,
     if (t.first_target_with_adapter == count)
         return;
     for (uint32_t i = 0; i < count; i++) {
-        part[i] = emit_compute_tensor(e, "adapter_out", CATEGORY_ACTIVATION, rows, t.outputs[i]);
+        part[i] =
+            emit_compute_tensor(e, "adapter_out", CATEGORY_ACTIVATION, rows, t.output_columns[i]);
         if (!t.has_adapter[i]) {
             emit_zeros(e, part[i]);
             continue;
@@ -105,7 +106,7 @@ void adapters_forward(struct emit *e, uint32_t layer, enum adapter_target first,
                     saved->narrow[i], rows, rank, t.inputs);
         emit_matmul(e, MATMUL_NT, saved->narrow[i],
                     weight_view(e, layer, adapter_weight_of_target(&t, i, true)), view_none(),
-                    part[i], rows, t.outputs[i], rank);
+                    part[i], rows, t.output_columns[i], rank);
     }
     struct view all = part[0];
     if (count > 1) {
@@ -129,7 +130,8 @@ void adapters_backward(struct emit *e, uint32_t layer, enum adapter_target first
     if (t.first_target_with_adapter == count)
         return;
     for (uint32_t i = 0; i < count && (count > 1 || has_peft_adapters(e)); i++)
-        part[i] = emit_compute_tensor(e, "d_adapter", CATEGORY_ACTIVATION, rows, t.outputs[i]);
+        part[i] =
+            emit_compute_tensor(e, "d_adapter", CATEGORY_ACTIVATION, rows, t.output_columns[i]);
     if (count > 1)
         emit_join_or_split(e, WORK_PACK, &t, part, dy);
     else if (has_peft_adapters(e))
@@ -144,8 +146,8 @@ void adapters_backward(struct emit *e, uint32_t layer, enum adapter_target first
         struct view d_x =
             emit_compute_tensor(e, "d_adapter_in", CATEGORY_ACTIVATION, rows, t.inputs);
         emit_matmul(e, MATMUL_NN, part[i], weight_view(e, layer, b), view_none(), d_narrow, rows,
-                    rank, t.outputs[i]);
-        emit_weight_grad(e, layer, b, part[i], saved->narrow[i], t.outputs[i], rank, rows);
+                    rank, t.output_columns[i]);
+        emit_weight_grad(e, layer, b, part[i], saved->narrow[i], t.output_columns[i], rank, rows);
         emit_matmul(e, MATMUL_NN, d_narrow, weight_view(e, layer, a), view_none(), d_x, rows,
                     t.inputs, rank);
         emit_weight_grad(e, layer, a, d_narrow, casts_adapter_input(e) ? saved->x[i] : x, rank,

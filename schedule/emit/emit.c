@@ -21,7 +21,7 @@ buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, 
     return ir_add_buffer(e->ir, &desc);
 }
 
-buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_t cols)
+buffer_id emit_activation_buffer(struct emit *e, const char *stem, int64_t rows, int64_t cols)
 {
     return emit_buffer(e, stem, CATEGORY_ACTIVATION, e->choices->dtype, rows, cols);
 }
@@ -82,7 +82,7 @@ struct view view_slice(struct view view, int64_t begin, int64_t count)
     return (struct view){view.buffer, view.begin + (uint64_t)begin, (uint64_t)count};
 }
 
-uint32_t part_index_of_end(const struct emit *e, enum model_end_part part)
+uint32_t part_index_of_model_end_part(const struct emit *e, enum model_end_part part)
 {
     return (uint32_t)e->choices->model->layers + part;
 }
@@ -92,7 +92,8 @@ bool has_weight(const struct emit *e, enum weight weight)
     return e->weights.slot[0][weight].rows > 0 || e->weights.slot[1][weight].rows > 0;
 }
 
-const struct weight_slot *weight_slot_of(const struct emit *e, uint32_t part, enum weight weight)
+const struct weight_offset_and_shape *weight_offset_and_shape_of(const struct emit *e,
+                                                                 uint32_t part, enum weight weight)
 {
     bool experts = part < (uint32_t)e->whole_model->layers &&
                    transformer_layer_has_experts(e->whole_model, part);
@@ -101,13 +102,13 @@ const struct weight_slot *weight_slot_of(const struct emit *e, uint32_t part, en
 
 /* Returns the part of the model that owns a weight, and sets *weight to its name there. A tied head is the embedding's
  * table; learned positions are a part of their own. Any other weight belongs to `part`. */
-static uint32_t find_owning_part(const struct emit *e, uint32_t part, enum weight *weight)
+static uint32_t find_part_that_owns_weight(const struct emit *e, uint32_t part, enum weight *weight)
 {
     if (*weight == WEIGHT_HEAD && e->choices->model->tied_head) {
         *weight = WEIGHT_EMBEDDING;
-        return part_index_of_end(e, PART_EMBEDDING);
+        return part_index_of_model_end_part(e, PART_EMBEDDING);
     }
-    return *weight == WEIGHT_POSITIONS ? part_index_of_end(e, PART_POSITIONS) : part;
+    return *weight == WEIGHT_POSITIONS ? part_index_of_model_end_part(e, PART_POSITIONS) : part;
 }
 
 /* Returns the bundle that holds this weight of a part of the model. */
@@ -122,7 +123,7 @@ static uint32_t bundle_of(const struct emit *e, uint32_t part, enum weight weigh
                                                                         : p->bundle;
 }
 
-bool weight_bundle_updates_are_shared(const struct emit *e, uint32_t bundle)
+bool weight_bundle_update_is_sharded(const struct emit *e, uint32_t bundle)
 {
     const struct weight_bundle_state *b = &e->weights.bundle[bundle];
     return !b->is_frozen && e->choices->weights != CHOICE_WEIGHTS_REPLICATED &&
@@ -144,10 +145,10 @@ bool weight_is_frozen(const struct emit *e, enum weight weight)
     return e->choices->model->adapter_rank > 0 && !weight_is_of_adapter(weight);
 }
 
-static struct view weight_slot_view(const struct emit *e, uint32_t part, enum weight weight,
-                                    buffer_id buffer)
+static struct view weight_view_in_buffer(const struct emit *e, uint32_t part, enum weight weight,
+                                         buffer_id buffer)
 {
-    const struct weight_slot *slot = weight_slot_of(e, part, weight);
+    const struct weight_offset_and_shape *slot = weight_offset_and_shape_of(e, part, weight);
     const struct model_part *p = &e->weights.part[part];
     const uint32_t bundle = bundle_of(e, part, weight);
     assert(slot->rows > 0 && bundle != IR_NONE);
@@ -166,8 +167,9 @@ static struct view weight_slot_view(const struct emit *e, uint32_t part, enum we
 
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
 {
-    part = find_owning_part(e, part, &weight);
-    return weight_slot_view(e, part, weight, e->weights.bundle[bundle_of(e, part, weight)].param);
+    part = find_part_that_owns_weight(e, part, &weight);
+    return weight_view_in_buffer(e, part, weight,
+                                 e->weights.bundle[bundle_of(e, part, weight)].param);
 }
 
 /* Returns a bit mask of the weights of a part that a bundle holds; 0: it holds none of them, or this stage does not
@@ -185,16 +187,16 @@ static uint64_t weight_mask_of_bundle(const struct emit *e, uint32_t part, uint3
 static void emit_zero_gradient(struct emit *e, uint32_t bundle)
 {
     uint8_t region = e->tags.region;
-    e->tags.region = REGION_WEIGHTS;
+    e->tags.region = REGION_WEIGHT_COLLECTIVES;
     emit_zeros(e, view_whole(e, e->weights.bundle[bundle].grad));
     e->tags.region = region;
-    for (uint32_t p = 0; p < part_index_of_end(e, END_PARTS); p++)
+    for (uint32_t p = 0; p < part_index_of_model_end_part(e, END_PARTS); p++)
         e->weights.written[p] |= weight_mask_of_bundle(e, p, bundle);
 }
 
 struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate)
 {
-    part = find_owning_part(e, part, &weight);
+    part = find_part_that_owns_weight(e, part, &weight);
     const uint32_t bundle = bundle_of(e, part, weight);
     if (weights_have_zero_and_check_passes(e->choices) &&
         (e->weights.written[part] & weight_mask_of_bundle(e, part, bundle)) == 0)
@@ -207,7 +209,7 @@ struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *a
                             : e->weights.written;
     *accumulate = (touched[part] >> weight) & 1;
     touched[part] |= UINT64_C(1) << weight;
-    return weight_slot_view(e, part, weight, e->weights.bundle[bundle].grad);
+    return weight_view_in_buffer(e, part, weight, e->weights.bundle[bundle].grad);
 }
 
 op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct work *work,
@@ -262,7 +264,8 @@ struct view emit_zeros(struct emit *e, struct view x)
     return x;
 }
 
-op_id emit_copy(struct emit *e, enum work_kind kind, bool blocking, struct view x, struct view y)
+op_id emit_host_device_copy(struct emit *e, enum work_kind kind, bool blocking, struct view x,
+                            struct view y)
 {
     struct work work = {.kind = (uint8_t)kind, .copy = {bytes_of_view(e, x), blocking}};
     return emit_op(e, kind == WORK_D2H ? e->stream.d2h : e->stream.h2d, &work, &x, 1, &y, 1);
@@ -283,8 +286,8 @@ struct view emit_in_dtype(struct emit *e, struct view x, enum dtype dtype, const
     return emit_cast(e, x, emit_tensor(e, stem, category, dtype, (int64_t)x.count, 0));
 }
 
-struct view emit_pack(struct emit *e, enum work_kind kind, struct view x, struct view y,
-                      int64_t rows, int64_t parts, int64_t width)
+struct view emit_pack_or_unpack(struct emit *e, enum work_kind kind, struct view x, struct view y,
+                                int64_t rows, int64_t parts, int64_t width)
 {
     struct work work = {.kind = (uint8_t)kind, .pack = {rows, parts, {width, 0, 0}}};
     emit_op(e, e->stream.compute, &work, &x, 1, &y, 1);
@@ -300,7 +303,7 @@ op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t 
     return emit_op(e, stream, &work, &x, sends, &x, !sends);
 }
 
-int64_t emit_activation_function(const struct emit *e)
+int64_t activation_function_to_emit(const struct emit *e)
 {
     static const uint8_t functions[ACTIVATION_COUNT] = {
         [ACTIVATION_GEGLU] = FUNCTION_GELU,
@@ -342,7 +345,8 @@ struct view emit_residual_stream(struct emit *e)
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
     int64_t wide = e->kept_extra_bytes.input / 2;
-    return view_slice(view_whole(e, emit_activation(e, "x", rows, h * (1 + wide))), 0, rows * h);
+    return view_slice(view_whole(e, emit_activation_buffer(e, "x", rows, h * (1 + wide))), 0,
+                      rows * h);
 }
 
 struct view view_of_residual(const struct emit *e, buffer_id x)
@@ -378,7 +382,7 @@ static struct view new_gradient_that_nothing_reads(struct emit *e, int64_t cols)
 
 /* Returns the bytes per element that exist only while an implementation runs the backward of this norm
  * (schedule/choices/kept.def). */
-static int64_t temporary_bytes_of_norm(const struct emit *e, enum weight weight)
+static int64_t norm_backward_temp_bytes_per_element(const struct emit *e, enum weight weight)
 {
     const struct kept_bytes_row *kept = &e->kept_extra_bytes;
     switch (weight) {
@@ -419,7 +423,7 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
                         .rows = {rows, cols, accumulate}};
     struct view read[6] = {dy, x, weight_view(e, part, weight), stats, write[1], write[2]};
     uint32_t writes = layernorm ? 3 : 2;
-    const int64_t temporary = layernorm ? 0 : temporary_bytes_of_norm(e, weight);
+    const int64_t temporary = layernorm ? 0 : norm_backward_temp_bytes_per_element(e, weight);
     const uint32_t reads = accumulate ? 3 + writes : 4;
     if (temporary > 0)
         write[writes++] =
@@ -429,7 +433,7 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
 
 /* Returns the index of the unit's first token in e->positions, which holds the positions of one sequence or, if
  * documents determine how each sequence is cut, of all sequences of the rank. */
-static int64_t first_position(const struct emit *e)
+static int64_t positions_index_of_unit(const struct emit *e)
 {
     const struct choices *c = e->choices;
     if (!derived_binds_positions_by_sequence(c))
@@ -438,21 +442,22 @@ static int64_t first_position(const struct emit *e)
            (e->unit.first_sequence + e->unit.positions_sequence) * (c->seq / c->hp / c->cp);
 }
 
-struct view emit_positions(const struct emit *e)
+struct view view_of_unit_positions(const struct emit *e)
 {
-    return view_rows(e->positions, first_position(e), e->unit.tokens, 1);
+    return view_rows(e->positions, positions_index_of_unit(e), e->unit.tokens, 1);
 }
 
-struct view emit_positions_gathered(const struct emit *e)
+struct view view_of_head_group_positions(const struct emit *e)
 {
     int64_t hp = e->group.hp == IR_NONE16 ? 1 : e->choices->hp;
-    return view_rows(e->positions_gathered, first_position(e) * hp, e->unit.tokens * hp, 1);
+    return view_rows(e->positions_gathered, positions_index_of_unit(e) * hp, e->unit.tokens * hp,
+                     1);
 }
 
-struct view emit_positions_of_tensor_rank(const struct emit *e)
+struct view view_of_tensor_rank_positions(const struct emit *e)
 {
-    int64_t tp = (int64_t)e->choices->row_ranks;
-    return view_rows(e->positions_own, first_position(e) / tp, e->unit.own_tokens, 1);
+    int64_t tp = (int64_t)e->choices->sequence_parallel_ranks;
+    return view_rows(e->positions_own, positions_index_of_unit(e) / tp, e->unit.own_tokens, 1);
 }
 
 void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until)
@@ -464,9 +469,10 @@ void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until)
 
 void emit_add_dependency(struct emit *e, op_id op, op_id until)
 {
-    e->dependency = heap_grow(e->dependency, &e->dependency_capacity, e->dependency_count + 1u,
-                              sizeof *e->dependency);
-    e->dependency[e->dependency_count++] = (struct added_dependency){op, until};
+    e->added_dependencies =
+        heap_grow(e->added_dependencies, &e->added_dependency_capacity,
+                  e->added_dependency_count + 1u, sizeof *e->added_dependencies);
+    e->added_dependencies[e->added_dependency_count++] = (struct added_dependency){op, until};
 }
 
 void saved_buffers_add(struct saved_buffers *saved, buffer_id buffer)
@@ -476,42 +482,45 @@ void saved_buffers_add(struct saved_buffers *saved, buffer_id buffer)
     saved->buffer[saved->count++] = buffer;
 }
 
-static bool drops(const struct emit *e, enum recompute_module module)
+static bool is_recomputed_module(const struct emit *e, enum recompute_module module)
 {
     return (e->choices->recompute_modules >> module & 1) != 0 && e->tags.layer != IR_NONE16 &&
            e->tags.phase == PHASE_FORWARD;
 }
 
-void emit_record_discarded_buffer(struct emit *e, enum recompute_module module, buffer_id buffer)
+void emit_record_recomputed_buffer(struct emit *e, enum recompute_module module, buffer_id buffer)
 {
-    if (!drops(e, module))
+    if (!is_recomputed_module(e, module))
         return;
-    e->discarded = heap_grow(e->discarded, &e->discarded_capacity, e->discarded_count + 1u,
-                             sizeof *e->discarded);
-    e->discarded[e->discarded_count++] = (struct discarded_buffer){buffer, (uint8_t)module};
+    e->recomputed_buffers =
+        heap_grow(e->recomputed_buffers, &e->recomputed_buffer_capacity,
+                  e->recomputed_buffer_count + 1u, sizeof *e->recomputed_buffers);
+    e->recomputed_buffers[e->recomputed_buffer_count++] =
+        (struct recomputed_buffer){buffer, (uint8_t)module};
 }
 
-struct emitted emit_counts_so_far(const struct emit *e)
+struct emitted_counts emit_counts_so_far(const struct emit *e)
 {
-    return (struct emitted){e->ir->buffer.count, e->ir->op.count};
+    return (struct emitted_counts){e->ir->buffer.count, e->ir->op.count};
 }
 
-void emit_record_discarded_function(struct emit *e, enum recompute_module module,
-                                    struct emitted before, buffer_id result)
+void emit_record_recomputed_module(struct emit *e, enum recompute_module module,
+                                   struct emitted_counts before, buffer_id result)
 {
-    const struct emitted now = emit_counts_so_far(e);
-    if (!drops(e, module))
+    const struct emitted_counts now = emit_counts_so_far(e);
+    if (!is_recomputed_module(e, module))
         return;
     for (uint32_t b = before.buffers; b < now.buffers; b++)
-        emit_record_discarded_buffer(e, module, (buffer_id){b});
-    emit_record_discarded_buffer(e, module, result);
-    e->repeated_function = heap_grow(e->repeated_function, &e->repeated_function_capacity,
-                                     e->repeated_function_count + 1u, sizeof *e->repeated_function);
-    e->repeated_function[e->repeated_function_count++] =
-        (struct repeated_function){before.ops, now.ops, (uint8_t)module};
+        emit_record_recomputed_buffer(e, module, (buffer_id){b});
+    emit_record_recomputed_buffer(e, module, result);
+    e->recomputed_module_ops =
+        heap_grow(e->recomputed_module_ops, &e->recomputed_module_capacity,
+                  e->recomputed_module_count + 1u, sizeof *e->recomputed_module_ops);
+    e->recomputed_module_ops[e->recomputed_module_count++] =
+        (struct recomputed_module_ops){before.ops, now.ops, (uint8_t)module};
 }
 
-void emit_keep_product_result(struct emit *e, buffer_id buffer)
+void emit_record_kept_product_result(struct emit *e, buffer_id buffer)
 {
     if (e->choices->activations == CHOICE_ACTIVATIONS_SELECTIVE_OP)
         saved_buffers_add(&e->kept_buffers, buffer);

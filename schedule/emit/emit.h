@@ -65,14 +65,14 @@ struct model_part {
      * the part come before them: those that tensor ranks divide, and those whose gradient is complete on every rank
      * (tensor_is_complete()). */
     uint64_t whole_begin, whole_count;
-    uint32_t whole_tensor_count; /* number of these tensors */
+    uint32_t tp_replicated_tensor_count; /* number of these tensors */
 };
 
 enum model_end_part { PART_EMBEDDING, PART_HEAD, PART_POSITIONS, END_PARTS };
 
 /* The place and shape of one kind of weight in all parts of one sort: those with experts, or those without. rows is 0
  * if parts of that sort lack the weight. */
-struct weight_slot {
+struct weight_offset_and_shape {
     uint64_t offset; /* elements from the first one of the part */
     int64_t rows, cols;
 };
@@ -88,7 +88,7 @@ struct weight_ranks {
 
 /* One bundle of weights (schedule/weights/bundles.h) and its buffers. */
 struct weight_bundle_state {
-    uint16_t ir_row; /* row of ir.bundle */
+    uint16_t ir_bundle_row; /* row of ir.bundle */
     /* the bundle has nothing but the experts of layers, which are spread over ranks */
     bool has_spread_experts;
     bool has_adapters; /* it has the adapters of layers, and nothing else */
@@ -115,14 +115,14 @@ struct weight_bundle_state {
     buffer_id master, moment1, moment2;
     buffer_id scales; /* of stored weights: whole on every rank */
     /* the linear layers have only quantised weights (--primary-weights) */
-    bool quantised;
+    bool has_only_quantised_weights;
     /* the quantised weights of the whole bundle and their scales, in the order of the ranks' parts; IR_NONE: each
      * weight is quantised when the first product reads it */
     buffer_id narrow, narrow_scales;
-    /* For sharded parameters that are gathered in 8 bits. largest_element_of_bundle: the largest element of the whole
+    /* For sharded parameters that are gathered in 8 bits. amax_of_bundle: the largest element of the whole
      * bundle, found once a step; empty: ranks do not agree on it. own_part_in_8_bits: this rank's part in 8 bits;
      * IR_NONE: it is quantised anew before each gather. */
-    struct view largest_element_of_bundle;
+    struct view amax_of_bundle;
     buffer_id own_part_in_8_bits;
 };
 
@@ -186,7 +186,7 @@ struct expert_saved {
     buffer_id permuted, up, act, y; /* [rows, *]: what experts read, compute and write */
     /* [copies rows] f32: the weight of each row that experts read; set only if the activation multiplies its results by
      * it */
-    buffer_id row_weights;
+    buffer_id router_weight_by_row;
     buffer_id shared_up, shared_act;
 };
 
@@ -200,7 +200,7 @@ struct layer_saved {
     struct attention_saved *attention; /* one for each sequence of the micro-batch */
     buffer_id attention_out;           /* [N, columns of attention's result] */
     /* the result of the output projection; the backward reads it only if a norm comes after it */
-    buffer_id attention_projected;
+    buffer_id output_projection_result;
     buffer_id x2, norm2;
     /* the normed inputs, gathered from all tensor ranks. norm2_all has a view for each chunk of rows. */
     struct view norm1_all, *norm2_all;
@@ -229,14 +229,14 @@ struct saved_buffers {
 };
 
 /* A buffer that a module of a layer drops after the forward; the backward makes it again
- * (emit_record_discarded_buffer()). */
-struct discarded_buffer {
+ * (emit_record_recomputed_buffer()). */
+struct recomputed_buffer {
     buffer_id buffer;
     uint8_t module; /* enum recompute_module */
 };
 
 /* The ops of a module that is computed again as a whole: those with ids from `begin` to `end` - 1. */
-struct repeated_function {
+struct recomputed_module_ops {
     uint32_t begin, end;
     uint8_t module; /* enum recompute_module */
 };
@@ -265,7 +265,8 @@ struct deferred_gradient {
     struct view dy, x;
     int64_t m, n, k;
     int64_t route, dealt, kept; /* as of struct expert_rows */
-    bool covers_own_heads_only; /* only this head rank's rows of the weight: emit_heads_grad() */
+    /* only this head rank's rows of the weight: emit_grad_of_own_head_rows() */
+    bool covers_own_heads_only;
     struct op_tags tags;
 };
 /* A product that has been computed in a buffer of its own, and that emit_late_gradients() will add to the gradient
@@ -276,7 +277,7 @@ struct late_gradient_product {
     bool accumulate;
     struct op_tags tags;
 };
-struct deferrals {
+struct deferred_gradient_list {
     struct deferred_gradient *first, **end; /* end: NULL while the list is empty */
 };
 
@@ -285,14 +286,14 @@ struct tensor_ranks {
     uint16_t group; /* IR_NONE16: there is one tensor rank */
     uint32_t size;
     uint32_t axes; /* bit mask of mesh axes */
-    /* group_of_kv_head_copies: the ranks that hold the same key and value heads, which lie along the axes copy_axes;
-     * IR_NONE16: no two ranks do */
+    /* group_of_kv_head_copies: the ranks that hold the same key and value heads, which lie along the axes
+     * kv_head_copy_axes; IR_NONE16: no two ranks do */
     uint16_t group_of_kv_head_copies;
-    uint32_t copy_axes;
-    uint8_t comm_stream; /* the stream of the collectives of tensor ranks */
+    uint32_t kv_head_copy_axes;
+    uint8_t tensor_comm_stream; /* the stream of the collectives of tensor ranks */
     /* the buffer that all gathers of inputs write, if the implementation keeps one (profile switch
      * tensor_gathers_share_buffer); IR_NONE: each gather has a buffer of its own */
-    buffer_id gather_buffer;
+    buffer_id shared_gather_buffer;
 };
 
 /* The stages that share the unit. Each computes a piece of it; the keys and values of every piece go to all of them. */
@@ -320,18 +321,18 @@ struct remote_grad {
 
 /* This stage's part of a bundle that several stages hold in parts, because they share units of its chunk
  * (HELPERS_SHARD). */
-struct shared_bundle_part {
+struct stage_bundle_part {
     uint32_t bundle;
     struct stages_sharing_unit shared;
-    bool parameters_arrived; /* its parameters have arrived in this step */
-    buffer_id param, grad;   /* IR_NONE: not made yet, or the stage owns the whole bundle */
-    op_id last_gradient_sum; /* the last sum of a unit's gradients; IR_NONE: none yet */
+    bool parameters_have_arrived; /* its parameters have arrived in this step */
+    buffer_id param, grad;        /* IR_NONE: not made yet, or the stage owns the whole bundle */
+    op_id last_gradient_sum;      /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
 /* The documents of a sequence. first_sequence_with_same_documents: the lowest number of a sequence that has the same
  * documents as this one on every rank (documents_first_equal_sequence()). has_several_documents: the sequence has more
  * than one document on some rank. */
-struct sequence_documents {
+struct sequence_document_facts {
     uint32_t first_sequence_with_same_documents;
     bool has_several_documents;
 };
@@ -344,7 +345,7 @@ struct emit_streams {
     uint8_t comm;                       /* the all-to-alls of the head group */
     uint8_t weight_gather, grad_reduce; /* weights and gradients of the shard group */
     /* the all-to-alls of tokens between ranks that have different experts */
-    uint8_t expert_exchange;
+    uint8_t expert_exchange_stream;
     uint8_t h2d, d2h; /* copies between device and host */
     uint8_t host;     /* work of the host's processors */
     /* FPDT's copies in both directions if they share one stream, and those whose end is not awaited soon */
@@ -367,8 +368,8 @@ struct emit_groups {
     uint16_t pp;                             /* the ranks that differ only in their stage */
     uint16_t group_of_first_and_last_stages; /* such ranks of the first and of the last stage */
     uint16_t group_with_all_gradients;       /* ranks that together have every gradient */
-    /* the ranks whose tokens attention's core sees: emit_positions_gathered() */
-    uint16_t group_of_core_positions;
+    /* the ranks whose tokens attention's core sees: view_of_head_group_positions() */
+    uint16_t group_seen_by_attention_core;
     uint32_t axes_with_partial_loss; /* axes over which the loss is partial */
 };
 
@@ -384,8 +385,8 @@ struct emit_unit {
     uint32_t subsequence;
     /* index of the unit's first sequence among the rank's sequences of a step */
     int64_t first_sequence;
-    /* the sequence, counted from `first_sequence`, whose positions emit_positions() returns; callers set it. It does
-     * not matter unless documents determine how each sequence is cut. */
+    /* the sequence, counted from `first_sequence`, whose positions view_of_unit_positions() returns; callers set it. It
+     * does not matter unless documents determine how each sequence is cut. */
     int64_t positions_sequence;
     int64_t kv_cache_capacity_tokens; /* tokens for which a cache of the unit's chunk has room */
     struct stages_sharing_unit stages;
@@ -394,7 +395,7 @@ struct emit_unit {
 /* Weights and their gradients. */
 struct emit_weights {
     /* slot[0]: the slots of parts without experts; slot[1]: those of parts with experts */
-    struct weight_slot slot[2][WEIGHT_COUNT];
+    struct weight_offset_and_shape slot[2][WEIGHT_COUNT];
     struct model_part *part; /* the parts of the layers, then those of enum model_end_part */
     struct weight_bundle_state *bundle;
     uint32_t bundle_count;
@@ -413,12 +414,12 @@ struct emit_weights {
     struct remote_grad *remote_grad; /* gradients of units that stages share */
     uint32_t remote_grad_count;
     size_t remote_grad_capacity;
-    struct shared_bundle_part *shared_bundle_part;
-    uint32_t shared_bundle_part_count;
-    size_t shared_bundle_part_capacity;
+    struct stage_bundle_part *stage_bundle_part;
+    uint32_t stage_bundle_part_count;
+    size_t stage_bundle_part_capacity;
     /* the list to which gradients of weights and biases are added, to be computed later; NULL: they are computed at
      * once */
-    struct deferrals *deferred;
+    struct deferred_gradient_list *deferred;
     struct late_gradient_product *late, **late_end; /* late_end: NULL while the list is empty */
     /* [weights] the fp32 buffer to which products add between emit_fp32_sum_begin() and emit_fp32_sum_end(); empty:
      * products write the gradient itself */
@@ -451,16 +452,16 @@ struct listed_op_range {
 };
 
 /* A forward and a backward whose ops are listed together (schedule/step/combined.h). */
-struct emit_combined {
+struct emit_combined_fwd_bwd {
     bool is_emitting_both;
     /* the number of the layer that is emitted, counted in the order of its forward or backward from 0 */
-    uint32_t layer_number;
+    uint32_t layer_index_in_emission_order;
     struct listed_part_begin *begin; /* the begins of the forward's parts, then of the backward's */
-    uint32_t begin_count, backward_begin;
-    size_t begin_capacity;
+    uint32_t part_begin_count, backward_begin;
+    size_t part_begin_capacity;
     /* While the forward is emitted, the last compute op before it; while the backward is emitted, the last compute op
      * of the forward. */
-    op_id last_compute;
+    op_id last_compute_of_previous_pass;
     /* while the backward is emitted, the value that emit.awaited_by_next_compute had when the forward ended */
     op_id awaited_by_next_compute;
     /* the ranges of all pairs of a forward and a backward so far, in list order */
@@ -470,9 +471,9 @@ struct emit_combined {
 };
 
 /* An answer of row_use_capacity(): for this sequence of a rank, if a query sees `window` keys. */
-struct emit_needed {
+struct row_capacity_cache_entry {
     int64_t sequence, window;
-    struct plan_round_row_maxima capacity;
+    struct max_rows_of_any_rank_in_round capacity;
 };
 
 /* The state of emission. */
@@ -494,13 +495,14 @@ struct emit {
     struct emit_unit unit;
     struct emit_weights weights;
     struct emit_narrow narrow;
-    struct emit_combined combined;
+    struct emit_combined_fwd_bwd combined;
     /* [sequences of a rank]; NULL: each sequence is one document */
-    const struct sequence_documents *sequence_documents;
-    /* [needed_count] the answers of row_use_capacity() so far, kept since several layers ask for the same one */
-    struct emit_needed *needed;
-    uint32_t needed_count;
-    size_t needed_capacity;
+    const struct sequence_document_facts *sequence_document_facts;
+    /* [row_capacity_cache_count] the answers of row_use_capacity() so far, kept since several layers ask for the same
+     * one */
+    struct row_capacity_cache_entry *row_capacity_cache;
+    uint32_t row_capacity_cache_count;
+    size_t row_capacity_cache_allocated;
 
     buffer_id tokens, tokens_own, labels, positions, positions_gathered, positions_own, loss;
     bool loss_is_written;
@@ -519,22 +521,22 @@ struct emit {
     struct prefix *prefix;
     /* The buffers that recomputation does not make again because several units read them: the keys and values in
      * `prefix`, and the 8- or 4-bit copies of weights with their scales. */
-    struct saved_buffers caches;
+    struct saved_buffers buffers_never_recomputed;
 
     /* the buffers whose contents selective checkpointing saves */
     struct saved_buffers kept_buffers;
-    struct discarded_buffer *discarded;
-    uint32_t discarded_count;
-    size_t discarded_capacity;
-    struct repeated_function *repeated_function;
-    uint32_t repeated_function_count;
-    size_t repeated_function_capacity;
+    struct recomputed_buffer *recomputed_buffers;
+    uint32_t recomputed_buffer_count;
+    size_t recomputed_buffer_capacity;
+    struct recomputed_module_ops *recomputed_module_ops;
+    uint32_t recomputed_module_count;
+    size_t recomputed_module_capacity;
     struct lifetime_extension *extension;
     uint32_t extension_count;
     size_t extension_capacity;
-    struct added_dependency *dependency;
-    uint32_t dependency_count;
-    size_t dependency_capacity;
+    struct added_dependency *added_dependencies;
+    uint32_t added_dependency_count;
+    size_t added_dependency_capacity;
 };
 
 /* Makes the host wait until all that was issued on a stream so far has ended. */
@@ -544,7 +546,7 @@ void emit_host_wait(struct emit *e, uint8_t stream);
 buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, enum dtype dtype,
                       int64_t d0, int64_t d1); /* d1 = 0: one dimension */
 /* Returns a new activation [rows, cols] in the compute dtype. */
-buffer_id emit_activation(struct emit *e, const char *stem, int64_t rows, int64_t cols);
+buffer_id emit_activation_buffer(struct emit *e, const char *stem, int64_t rows, int64_t cols);
 struct view view_whole(const struct emit *e, buffer_id buffer);
 /* Returns a view of a whole new buffer of shape [d0, d1], or [d0] if d1 is 0. */
 struct view emit_tensor(struct emit *e, const char *stem, enum category category, enum dtype dtype,
@@ -574,13 +576,14 @@ struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t col
 /* --- weights and their gradients --- */
 /* Returns the number of an end part among the parts of the model, of which the layers come first. For END_PARTS it is
  * the number of all parts. */
-uint32_t part_index_of_end(const struct emit *e, enum model_end_part part);
+uint32_t part_index_of_model_end_part(const struct emit *e, enum model_end_part part);
 bool has_weight(const struct emit *e, enum weight weight);
 /* Returns the offset and the size of a weight in its part; its rows are 0 if the part lacks it. */
-const struct weight_slot *weight_slot_of(const struct emit *e, uint32_t part, enum weight weight);
+const struct weight_offset_and_shape *weight_offset_and_shape_of(const struct emit *e,
+                                                                 uint32_t part, enum weight weight);
 struct view weight_view(const struct emit *e, uint32_t part, enum weight weight);
 /* True if ranks share a bundle that is trained, and each updates its own part of it. */
-bool weight_bundle_updates_are_shared(const struct emit *e, uint32_t bundle);
+bool weight_bundle_update_is_sharded(const struct emit *e, uint32_t bundle);
 /* True if the weight is of a linear layer of the model, and stored in 4 or 8 bits. */
 bool weight_is_stored(const struct emit *e, enum weight weight);
 /* True if the step does not train the weight, since the model has adapters. */
@@ -603,7 +606,8 @@ op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct wo
 struct view emit_zeros(struct emit *e, struct view x);
 /* Copies x to y: from the device to the host (D2H), or from the host to the device (H2D). blocking: the host issues
  * nothing more until the copy has ended. */
-op_id emit_copy(struct emit *e, enum work_kind kind, bool blocking, struct view x, struct view y);
+op_id emit_host_device_copy(struct emit *e, enum work_kind kind, bool blocking, struct view x,
+                            struct view y);
 /* Casts x into y, element by element, and returns y. */
 struct view emit_cast(struct emit *e, struct view x, struct view y);
 /* Returns x if it has that dtype. Else emits a cast of x to a new buffer of one dimension, and returns that buffer. */
@@ -611,8 +615,8 @@ struct view emit_in_dtype(struct emit *e, struct view x, enum dtype dtype, const
                           enum category category);
 /* Emits a PACK or an UNPACK, and returns y. A PACK writes x[rows, parts * width] to y as [parts, rows, width]; an
  * UNPACK does the inverse. With parts = 1 either is a copy. */
-struct view emit_pack(struct emit *e, enum work_kind kind, struct view x, struct view y,
-                      int64_t rows, int64_t parts, int64_t width);
+struct view emit_pack_or_unpack(struct emit *e, enum work_kind kind, struct view x, struct view y,
+                                int64_t rows, int64_t parts, int64_t width);
 /* Sends x to the rank of the stage `by` stages after this one (negative: before it) that has the same other
  * coordinates, or receives x from it. */
 op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t by, struct view x,
@@ -633,7 +637,7 @@ void emit_grouped_matmul(struct emit *e, enum matmul_form form, struct view a, s
                          struct view bias, struct view y, struct expert_rows rows, int64_t n,
                          int64_t k);
 /* Returns the function that the model's activation applies, a value of enum activation_function. */
-int64_t emit_activation_function(const struct emit *e);
+int64_t activation_function_to_emit(const struct emit *e);
 /* Emits dw[m,n] = dy^T x over the rows of each expert, into the gradient of experts' weights; if some op has written
  * that gradient, dw is added to it. */
 void emit_expert_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
@@ -643,13 +647,14 @@ void emit_expert_grad(struct emit *e, uint32_t part, enum weight weight, struct 
  * and do nothing if the weight is not trained. */
 void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, int64_t k);
-/* A weight has hp equal parts of rows, one for the heads of each head rank. emit_heads_matmul() emits y[m,n] = op(a)
- * op(b), where b is the weight, with this head rank's rows of it. emit_heads_grad() emits the gradient of these m rows;
- * the other rows of the gradient stay as they are, or become 0 if no op has written the gradient. */
-void emit_heads_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
-                       struct view y, int64_t m, int64_t n, int64_t k);
-void emit_heads_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
-                     struct view x, int64_t m, int64_t n, int64_t k);
+/* A weight has hp equal parts of rows, one for the heads of each head rank. emit_matmul_with_own_head_rows() emits
+ * y[m,n] = op(a) op(b), where b is the weight, with this head rank's rows of it. emit_grad_of_own_head_rows() emits the
+ * gradient of these m rows; the other rows of the gradient stay as they are, or become 0 if no op has written the
+ * gradient. */
+void emit_matmul_with_own_head_rows(struct emit *e, enum matmul_form form, struct view a,
+                                    struct view b, struct view y, int64_t m, int64_t n, int64_t k);
+void emit_grad_of_own_head_rows(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                                struct view x, int64_t m, int64_t n, int64_t k);
 /* Emits db[cols] = the column sums of dy[rows, cols], into the gradient of a bias; if some op has written that
  * gradient, db is added to it. Does nothing if the model has no such bias, or does not train it. */
 void emit_bias_grad(struct emit *e, uint32_t part, enum weight bias, struct view dy, int64_t rows,
@@ -662,8 +667,8 @@ void emit_expert_bias_grad(struct emit *e, uint32_t part, enum weight bias, stru
  * it. Otherwise, and if gradients are deferred or the weight is not trained, both do nothing. */
 void emit_fp32_sum_begin(struct emit *e, uint32_t part, enum weight weight);
 void emit_fp32_sum_end(struct emit *e, uint32_t part, enum weight weight);
-/* Emits the gradients that were recorded in *deferrals, and empties it. */
-void emit_deferred_gradients(struct emit *e, struct deferrals *deferrals);
+/* Emits the gradients that were recorded in *deferred_gradient_list, and empties it. */
+void emit_deferred_gradients(struct emit *e, struct deferred_gradient_list *deferred_gradient_list);
 /* With --expert-overlap delayed-wgrad: emits the gradients that have been deferred so far; later ones are deferred
  * again. Does nothing without that option, since pipelines that split backwards compute the deferred gradients in
  * actions of their own. */
@@ -695,7 +700,7 @@ struct view view_of_residual(const struct emit *e, buffer_id x);
  * emit_narrow_operands(): if the product is one of a linear layer that multiplies in 8 or 4 bits, replaces read[0] and
  * read[1] by their copies, and appends the scales of both after the `reads` operands, for which read[] must have room.
  * Returns the number of operands. emit_narrow_forget_copies(): forgets the copies of a buffer, since an op writes it.
- * emit_narrow_reset(): forgets all copies, before another role is emitted.
+ * emit_narrow_forget_all_copies(): forgets all copies, before another role is emitted.
  *
  * emit_narrow_gathers_in_8_bits(): true if tensor ranks gather the operands of such products in 8 bits, with one scale
  * that all ranks share (TransformerEngine, distributed.py, _all_gather_fp8(); torchao, float8_tensor_parallel.py,
@@ -717,7 +722,7 @@ struct view emit_narrow_copy_of_own_rows(struct emit *e, bool gradient, struct v
                                          uint8_t stream, uint16_t group);
 void emit_narrow_set_gathered_copy(struct emit *e, struct view part, struct view y,
                                    struct view data);
-void emit_narrow_reset(struct emit *e);
+void emit_narrow_forget_all_copies(struct emit *e);
 void emit_narrow_release(struct emit *e);
 
 /* emit_extend_lifetime() keeps the bytes of a buffer in use until op `until` has ended. emit_add_dependency() makes
@@ -728,27 +733,27 @@ void emit_add_dependency(struct emit *e, op_id op, op_id until);
 void saved_buffers_add(struct saved_buffers *saved, buffer_id buffer);
 /* With CHOICE_ACTIVATIONS_SELECTIVE_OP, adds the result of a matrix product to e->kept_buffers. The caller decides
  * which products these are (every second one: kept_products_of()). Does nothing with other choices. */
-void emit_keep_product_result(struct emit *e, buffer_id buffer);
+void emit_record_kept_product_result(struct emit *e, buffer_id buffer);
 
 /* Records that a module drops a buffer, if --recompute-modules names the module and this is the forward of a layer. */
-void emit_record_discarded_buffer(struct emit *e, enum recompute_module module, buffer_id buffer);
+void emit_record_recomputed_buffer(struct emit *e, enum recompute_module module, buffer_id buffer);
 /* The numbers of buffers and ops that have been made so far. */
-struct emitted {
+struct emitted_counts {
     uint32_t buffers, ops;
 };
-struct emitted emit_counts_so_far(const struct emit *e);
+struct emitted_counts emit_counts_so_far(const struct emit *e);
 /* Records that a module which is computed again as a whole drops all buffers that were made since `before`, and
- * `result`. Does so only where emit_record_discarded_buffer() would. */
-void emit_record_discarded_function(struct emit *e, enum recompute_module module,
-                                    struct emitted before, buffer_id result);
+ * `result`. Does so only where emit_record_recomputed_buffer() would. */
+void emit_record_recomputed_module(struct emit *e, enum recompute_module module,
+                                   struct emitted_counts before, buffer_id result);
 
-/* Return the positions of the unit's tokens in one sequence. emit_positions(): of the tokens of this rank and its
- * tensor ranks. emit_positions_gathered(): of the tokens of its head group. If documents determine how a sequence is
- * cut, it is sequence number e->unit.positions_sequence of the micro-batch; else all sequences have the same
- * positions. */
-struct view emit_positions(const struct emit *e);
-struct view emit_positions_gathered(const struct emit *e);
+/* Return the positions of the unit's tokens in one sequence. view_of_unit_positions(): of the tokens of this rank and
+ * its tensor ranks. view_of_head_group_positions(): of the tokens of its head group. If documents determine how a
+ * sequence is cut, it is sequence number e->unit.positions_sequence of the micro-batch; else all sequences have the
+ * same positions. */
+struct view view_of_unit_positions(const struct emit *e);
+struct view view_of_head_group_positions(const struct emit *e);
 /* Returns the positions of this tensor rank's own tokens, for ops that each tensor rank does on its own rows. */
-struct view emit_positions_of_tensor_rank(const struct emit *e);
+struct view view_of_tensor_rank_positions(const struct emit *e);
 
 #endif

@@ -4,7 +4,7 @@
 #include <assert.h>
 
 /* Returns the current layer's bundle of stored weights if its parameters are in `buffer`, else IR_NONE. */
-static uint32_t bundle_of_stored_weights(const struct emit *e, buffer_id buffer)
+static uint32_t stored_bundle_of_buffer(const struct emit *e, buffer_id buffer)
 {
     if (e->choices->frozen_weights == FROZEN_STORAGE_16BIT || e->tags.layer == IR_NONE16)
         return IR_NONE;
@@ -16,7 +16,7 @@ static uint32_t bundle_of_stored_weights(const struct emit *e, buffer_id buffer)
 static struct view scales_of_stored_weight(const struct emit *e, uint32_t bundle, uint64_t begin)
 {
     const struct weight_bundle_state *state = &e->weights.bundle[bundle];
-    const struct bundle *row = &e->ir->bundle[state->ir_row];
+    const struct bundle *row = &e->ir->bundle[state->ir_bundle_row];
     const enum frozen_storage storage = (enum frozen_storage)state->storage;
     uint64_t elements = 0, first = 0;
     for (uint32_t t = row->tensor_begin;; t++) {
@@ -36,7 +36,7 @@ static struct view scales_of_stored_weight(const struct emit *e, uint32_t bundle
 static struct view emit_dequantisation_if_stored(struct emit *e, struct view w, int64_t rows,
                                                  int64_t cols)
 {
-    const uint32_t bundle = bundle_of_stored_weights(e, w.buffer);
+    const uint32_t bundle = stored_bundle_of_buffer(e, w.buffer);
     if (bundle == IR_NONE)
         return w;
     const struct work work = {.kind = WORK_DEQUANTISE,
@@ -66,8 +66,8 @@ void emit_matmul(struct emit *e, enum matmul_form form, struct view a, struct vi
         emit_cast(e, product, y);
 }
 
-void emit_heads_matmul(struct emit *e, enum matmul_form form, struct view a, struct view b,
-                       struct view y, int64_t m, int64_t n, int64_t k)
+void emit_matmul_with_own_head_rows(struct emit *e, enum matmul_form form, struct view a,
+                                    struct view b, struct view y, int64_t m, int64_t n, int64_t k)
 {
     if (e->choices->hp == 1) {
         emit_matmul(e, form, a, b, view_none(), y, m, n, k);

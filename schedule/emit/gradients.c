@@ -66,7 +66,7 @@ void emit_fp32_sum_end(struct emit *e, uint32_t part, enum weight weight)
 /* Appends a gradient to the list of deferred ones, with the labels that ops get now. */
 static void defer_gradient(struct emit *e, struct deferred_gradient what)
 {
-    struct deferrals *to = e->weights.deferred;
+    struct deferred_gradient_list *to = e->weights.deferred;
     struct deferred_gradient *row = arena_alloc(&e->arena, sizeof *row);
     *row = what;
     row->tags = e->tags;
@@ -76,10 +76,11 @@ static void defer_gradient(struct emit *e, struct deferred_gradient what)
     to->end = &row->next;
 }
 
-void emit_deferred_gradients(struct emit *e, struct deferrals *deferrals)
+void emit_deferred_gradients(struct emit *e, struct deferred_gradient_list *deferred_gradient_list)
 {
     struct op_tags tags = e->tags;
-    for (const struct deferred_gradient *row = deferrals->first; row != NULL; row = row->next) {
+    for (const struct deferred_gradient *row = deferred_gradient_list->first; row != NULL;
+         row = row->next) {
         e->tags = row->tags;
         e->tags.phase = PHASE_WEIGHT_GRADIENT;
         /* a row with m > 0 is a product, one with m = 0 a column sum */
@@ -87,7 +88,8 @@ void emit_deferred_gradients(struct emit *e, struct deferrals *deferrals)
             emit_expert_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n,
                              (struct expert_rows){row->k, row->route, row->dealt, row->kept});
         else if (row->covers_own_heads_only)
-            emit_heads_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
+            emit_grad_of_own_head_rows(e, row->part, row->weight, row->dy, row->x, row->m, row->n,
+                                       row->k);
         else if (row->m > 0)
             emit_weight_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n, row->k);
         else
@@ -95,13 +97,13 @@ void emit_deferred_gradients(struct emit *e, struct deferrals *deferrals)
                                   (struct expert_rows){row->k, row->route, row->dealt, row->kept},
                                   row->n);
     }
-    *deferrals = (struct deferrals){0};
+    *deferred_gradient_list = (struct deferred_gradient_list){0};
     e->tags = tags;
 }
 
 void emit_delayed_gradients(struct emit *e)
 {
-    struct deferrals *delayed = e->weights.deferred;
+    struct deferred_gradient_list *delayed = e->weights.deferred;
     if (delayed == NULL || e->choices->expert_overlap != EXPERT_OVERLAP_DELAYED_WGRAD)
         return;
     e->weights.deferred = NULL;
@@ -214,8 +216,8 @@ static void emit_grouped_grad(struct emit *e, const struct deferred_gradient *gr
     emit_op(e, e->stream.compute, &work, read, reads, &dw, 1);
 }
 
-void emit_heads_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
-                     struct view x, int64_t m, int64_t n, int64_t k)
+void emit_grad_of_own_head_rows(struct emit *e, uint32_t part, enum weight weight, struct view dy,
+                                struct view x, int64_t m, int64_t n, int64_t k)
 {
     const struct deferred_gradient grad = {.part = part,
                                            .weight = weight,

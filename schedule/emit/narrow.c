@@ -31,7 +31,7 @@ struct narrow_copies_of_tensor {
     uint32_t next_row;      /* row of the next tensor in the same buffer; 0: none */
 };
 
-void emit_narrow_reset(struct emit *e)
+void emit_narrow_forget_all_copies(struct emit *e)
 {
     e->narrow.last_norm_result.i = IR_NONE;
     e->narrow.count = 1; /* row 0 is not used, since 0 stands for none */
@@ -47,7 +47,7 @@ void emit_narrow_release(struct emit *e)
 }
 
 /* Returns the row with the copies of a view. Adds a row without copies if there is none for the view. */
-static struct narrow_copies_of_tensor *row_of_narrow_copies(struct emit *e, struct view x)
+static struct narrow_copies_of_tensor *find_or_add_narrow_copies(struct emit *e, struct view x)
 {
     struct emit_narrow *n = &e->narrow;
     if (x.buffer.i >= n->buffer_count) {
@@ -110,8 +110,8 @@ static bool recomputes_layers(const struct emit *e)
 static bool recomputes_copy(const struct emit *e, struct view copy)
 {
     bool again = recomputes_layers(e);
-    for (uint32_t i = e->discarded_count; !again && copy.count > 0 && i-- > 0;)
-        again = e->discarded[i].buffer.i == copy.buffer.i;
+    for (uint32_t i = e->recomputed_buffer_count; !again && copy.count > 0 && i-- > 0;)
+        again = e->recomputed_buffers[i].buffer.i == copy.buffer.i;
     return again;
 }
 
@@ -120,7 +120,7 @@ static bool recomputes_copy(const struct emit *e, struct view copy)
  * forward. torchao makes new copies in each backward, with recomputation too. */
 static void forget_weight_copies(struct emit *e, struct view w)
 {
-    struct narrow_copies_of_tensor *copies = row_of_narrow_copies(e, w);
+    struct narrow_copies_of_tensor *copies = find_or_add_narrow_copies(e, w);
     const struct op_tags *made = &copies->op_tags, *now = &e->tags;
     if (keeps_weight_copies(e))
         return;
@@ -212,13 +212,13 @@ static void emit_quantise(struct emit *e, enum operand_of_linear_layer role, str
         const struct scaling_layout layout = work_scale_layout(&work, t);
         struct view scales = emit_tensor(e, "scales", category, scaling_scale_dtype(scaling),
                                          scaling_layout_scale_count(&layout), 0);
-        struct narrow_copies_of_tensor *copies = row_of_narrow_copies(e, x);
+        struct narrow_copies_of_tensor *copies = find_or_add_narrow_copies(e, x);
         copies->data[t] = write[writes++] = data;
         copies->scales[t] = write[writes++] = scales;
         /* recomputation does not make these copies again */
         if (role == ROLE_WEIGHT && keeps_weight_copies(e)) {
-            saved_buffers_add(&e->caches, data.buffer);
-            saved_buffers_add(&e->caches, scales.buffer);
+            saved_buffers_add(&e->buffers_never_recomputed, data.buffer);
+            saved_buffers_add(&e->buffers_never_recomputed, scales.buffer);
         }
     }
     emit_op(e, e->stream.compute, &work, &x, 1, write, writes);
@@ -229,15 +229,15 @@ static void emit_quantise(struct emit *e, enum operand_of_linear_layer role, str
 static void transpose_gathered_copy(struct emit *e, enum operand_of_linear_layer role,
                                     struct view x, int64_t rows)
 {
-    const struct view data = row_of_narrow_copies(e, x)->data[0];
+    const struct view data = find_or_add_narrow_copies(e, x)->data[0];
     const bool weight = role == ROLE_WEIGHT;
     struct view turned = emit_tensor(e, weight ? "w_turned" : "turned",
                                      weight ? CATEGORY_PARAMETER : CATEGORY_ACTIVATION,
                                      dtype_of_view(e, data), (int64_t)data.count, 0);
-    emit_pack(e, WORK_PACK, data, turned, rows, (int64_t)data.count / rows, 1);
+    emit_pack_or_unpack(e, WORK_PACK, data, turned, rows, (int64_t)data.count / rows, 1);
     if (weight) /* recomputation does not make it again */
-        saved_buffers_add(&e->caches, turned.buffer);
-    struct narrow_copies_of_tensor *copies = row_of_narrow_copies(e, x);
+        saved_buffers_add(&e->buffers_never_recomputed, turned.buffer);
+    struct narrow_copies_of_tensor *copies = find_or_add_narrow_copies(e, x);
     copies->data[1] = turned;
     copies->scales[1] = copies->scales[0];
 }
@@ -265,7 +265,7 @@ static void use_primary_weight_as_narrow_copy(struct emit *e, struct view w,
     uint64_t begin = w.begin * all.count / bundle->elements;
     if (begin + scales > all.count)
         begin = all.count - scales;
-    struct narrow_copies_of_tensor *copies = row_of_narrow_copies(e, w);
+    struct narrow_copies_of_tensor *copies = find_or_add_narrow_copies(e, w);
     copies->data[0] =
         (struct view){bundle->narrow, w.begin / halves, (w.count + halves - 1) / halves};
     copies->scales[0] = (struct view){all.buffer, begin, scales};
@@ -277,7 +277,7 @@ static void use_primary_weight_as_narrow_copy(struct emit *e, struct view w,
 static void use_rows_of_gathered_copy(struct emit *e, struct view x)
 {
     const struct emit_narrow *n = &e->narrow;
-    if (row_of_narrow_copies(e, x)->data[0].count > 0)
+    if (find_or_add_narrow_copies(e, x)->data[0].count > 0)
         return;
     for (uint32_t i = n->first_narrow_copy_of_buffer[x.buffer.i]; i != 0;
          i = n->copies[i].next_row) {
@@ -285,7 +285,7 @@ static void use_rows_of_gathered_copy(struct emit *e, struct view x)
         if (!whole.has_copies_only || whole.source.begin > x.begin ||
             x.begin + x.count > whole.source.begin + whole.source.count)
             continue;
-        struct narrow_copies_of_tensor *copies = row_of_narrow_copies(e, x);
+        struct narrow_copies_of_tensor *copies = find_or_add_narrow_copies(e, x);
         copies->data[0] =
             view_slice(whole.data[0], (int64_t)(x.begin - whole.source.begin), (int64_t)x.count);
         copies->scales[0] = whole.scales[0];
@@ -307,13 +307,13 @@ static struct view make_or_find_narrow_copy(struct emit *e, enum operand_of_line
         use_primary_weight_as_narrow_copy(e, x, size);
     } else
         use_rows_of_gathered_copy(e, x);
-    if (row_of_narrow_copies(e, x)->data[turned].count == 0 &&
-        row_of_narrow_copies(e, x)->has_copies_only)
+    if (find_or_add_narrow_copies(e, x)->data[turned].count == 0 &&
+        find_or_add_narrow_copies(e, x)->has_copies_only)
         transpose_gathered_copy(e, role, x, size.rows);
-    else if (row_of_narrow_copies(e, x)->data[turned].count == 0)
+    else if (find_or_add_narrow_copies(e, x)->data[turned].count == 0)
         emit_quantise(e, role, x, size, turned,
                       pairs && !turned && one_pass_makes_both_copies(e, role, x));
-    const struct narrow_copies_of_tensor *copies = row_of_narrow_copies(e, x);
+    const struct narrow_copies_of_tensor *copies = find_or_add_narrow_copies(e, x);
     *scales = copies->scales[turned];
     return copies->data[turned];
 }
@@ -379,8 +379,8 @@ struct view emit_narrow_copy_of_own_rows(struct emit *e, bool gradient, struct v
     const struct products_recipe *recipe = products_recipe(e->choices);
     const enum dtype dtype = (enum dtype)(gradient ? recipe->gradient_dtype : recipe->input_dtype);
     const int64_t rows = (int64_t)x.count / cols;
-    if (row_of_narrow_copies(e, x)->data[0].count > 0 && saves_input_copies(e))
-        return row_of_narrow_copies(e, x)->data[0];
+    if (find_or_add_narrow_copies(e, x)->data[0].count > 0 && saves_input_copies(e))
+        return find_or_add_narrow_copies(e, x)->data[0];
     struct view largest = emit_tensor(e, "amax", CATEGORY_ACTIVATION, DTYPE_F32, 1, 0),
                 all = emit_tensor(e, "amax_all", CATEGORY_ACTIVATION, DTYPE_F32, 1, 0);
     struct work work = {
@@ -398,7 +398,7 @@ struct view emit_narrow_copy_of_own_rows(struct emit *e, bool gradient, struct v
     work.quantise.given = 1;
     emit_op(e, e->stream.compute, &work, (struct view[]){x, all}, 2, (struct view[]){data, scales},
             2);
-    struct narrow_copies_of_tensor *copies = row_of_narrow_copies(e, x);
+    struct narrow_copies_of_tensor *copies = find_or_add_narrow_copies(e, x);
     copies->data[0] = data;
     copies->scales[0] = scales;
     return data;
@@ -407,8 +407,8 @@ struct view emit_narrow_copy_of_own_rows(struct emit *e, bool gradient, struct v
 void emit_narrow_set_gathered_copy(struct emit *e, struct view part, struct view y,
                                    struct view data)
 {
-    const struct view scales = row_of_narrow_copies(e, part)->scales[0];
-    struct narrow_copies_of_tensor *copies = row_of_narrow_copies(e, y);
+    const struct view scales = find_or_add_narrow_copies(e, part)->scales[0];
+    struct narrow_copies_of_tensor *copies = find_or_add_narrow_copies(e, y);
     copies->data[0] = data;
     copies->scales[0] = scales;
     copies->has_copies_only = true;

@@ -34,28 +34,28 @@ struct token_deal *deal_make_from_shares(struct arena *arena, uint32_t ranks,
     return deal;
 }
 
-static int compare_positions(const void *left, const void *right)
+static int compare_runs_by_position(const void *left, const void *right)
 {
     int64_t a = ((const struct owned_run *)left)->run->first_position,
             b = ((const struct owned_run *)right)->run->first_position;
     return (a > b) - (a < b);
 }
 
-struct owned_run *deal_sorted_runs(const struct token_deal *deal)
+struct owned_run *deal_runs_sorted_by_position(const struct token_deal *deal)
 {
     struct owned_run *owned =
         heap_alloc(deal->first_run[deal->rank_count] + (size_t)1, sizeof *owned);
     for (uint32_t rank = 0; rank < deal->rank_count; rank++)
         for (uint32_t i = deal->first_run[rank]; i < deal->first_run[rank + 1]; i++)
             owned[i] = (struct owned_run){&deal->run[i], rank};
-    qsort(owned, deal->first_run[deal->rank_count], sizeof *owned, compare_positions);
+    qsort(owned, deal->first_run[deal->rank_count], sizeof *owned, compare_runs_by_position);
     return owned;
 }
 
 struct token_share *deal_shares_of_runs(const struct token_deal *deal, uint32_t *count)
 {
     uint32_t runs = *count = deal->first_run[deal->rank_count];
-    struct owned_run *owned = deal_sorted_runs(deal);
+    struct owned_run *owned = deal_runs_sorted_by_position(deal);
     struct token_share *share = heap_alloc(runs + (size_t)1, sizeof *share);
     for (uint32_t i = 0; i < runs; i++)
         share[i] = (struct token_share){owned[i].run->row_count, owned[i].owner};

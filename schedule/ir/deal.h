@@ -41,7 +41,7 @@ struct owned_run {
 };
 /* Returns the runs of all ranks in the order of the sequence, as an array of deal->first_run[deal->rank_count] elements
  * on the heap. */
-struct owned_run *deal_sorted_runs(const struct token_deal *deal);
+struct owned_run *deal_runs_sorted_by_position(const struct token_deal *deal);
 /* Returns shares from which deal_make_from_shares() makes an equal deal, one for each run, as an array on the heap, and
  * sets *count to their number. */
 struct token_share *deal_shares_of_runs(const struct token_deal *deal, uint32_t *count);

@@ -8,7 +8,7 @@ void documents_init(struct documents *d, struct arena *arena, uint32_t sequences
     *d = (struct documents){.sequence_count = sequences};
     d->list_of_sequence = arena_array(arena, sequences, sizeof *d->list_of_sequence);
     for (uint32_t i = 0; i < sequences; i++)
-        d->list_of_sequence[i] = DOCUMENTS_NONE;
+        d->list_of_sequence[i] = DOCUMENTS_NO_LIST;
 }
 
 static bool documents_are_equal(const struct document_list *a, const struct document_list *b)
@@ -56,13 +56,13 @@ void documents_copy(struct documents *to, struct arena *arena, const struct docu
 {
     documents_init(to, arena, from->sequence_count);
     for (uint32_t i = 0; i < from->sequence_count; i++)
-        if (from->list_of_sequence[i] != DOCUMENTS_NONE)
+        if (from->list_of_sequence[i] != DOCUMENTS_NO_LIST)
             documents_set_list(to, arena, i, from->list[from->list_of_sequence[i]]);
 }
 
 const struct document_list *documents_of_sequence(const struct documents *d, uint32_t sequence)
 {
-    if (sequence >= d->sequence_count || d->list_of_sequence[sequence] == DOCUMENTS_NONE)
+    if (sequence >= d->sequence_count || d->list_of_sequence[sequence] == DOCUMENTS_NO_LIST)
         return NULL;
     return &d->list[d->list_of_sequence[sequence]];
 }
@@ -83,7 +83,7 @@ bool documents_are_dealt(const struct documents *d)
     return false;
 }
 
-bool documents_have_tiles(const struct documents *d)
+bool documents_have_tile_plan(const struct documents *d)
 {
     for (uint32_t l = 0; l < d->list_count; l++)
         if (d->list[l].tiles != NULL)

@@ -31,14 +31,14 @@ struct document_list {
     const struct tile_plan *tiles;
 };
 
-#define DOCUMENTS_NONE UINT32_MAX
+#define DOCUMENTS_NO_LIST UINT32_MAX
 
 struct documents {
     uint32_t list_count, list_capacity;
     struct document_list *list; /* no two are equal */
     /* number of sequences of the step; 0: every sequence is one document */
     uint32_t sequence_count;
-    uint32_t *list_of_sequence; /* [sequence_count] row of `list`; DOCUMENTS_NONE: not set */
+    uint32_t *list_of_sequence; /* [sequence_count] row of `list`; DOCUMENTS_NO_LIST: not set */
 };
 
 /* Starts documents for a batch of `sequences` sequences, none of which is set yet. */
@@ -67,7 +67,7 @@ bool documents_are_single(const struct documents *documents);
 /* True if some list deals the tokens of its sequence. */
 bool documents_are_dealt(const struct documents *documents);
 /* True if some list says which rank computes which tile. */
-bool documents_have_tiles(const struct documents *documents);
+bool documents_have_tile_plan(const struct documents *documents);
 
 /* True if sequence number `sequence` of each of `ranks` data-parallel ranks is a single document, or is not set.
  * Sequences are counted on each rank from 0. */

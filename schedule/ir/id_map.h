@@ -4,7 +4,7 @@
  * keys. The caller compares keys: each row that id_map_next_row_with_hash() gives has a key with this hash, which may
  * be another key.
  *
- *     for (struct id_probe p = id_map_probe(&map, hash); id_map_next_row_with_hash(&map, &p);)
+ *     for (struct id_probe p = id_map_begin_probe(&map, hash); id_map_next_row_with_hash(&map, &p);)
  *         if (table[p.row].key == key)
  *             return p.row;
  *     id_map_add(&map, hash, new_row);
@@ -61,7 +61,7 @@ static inline uint32_t hash_fold_to_32_bits(uint64_t hash)
     return (uint32_t)(hash >> 32);
 }
 
-static inline struct id_probe id_map_probe(const struct id_map *map, uint64_t hash)
+static inline struct id_probe id_map_begin_probe(const struct id_map *map, uint64_t hash)
 {
     uint32_t folded = hash_fold_to_32_bits(hash);
     return (struct id_probe){.hash = folded,

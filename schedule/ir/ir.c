@@ -37,10 +37,14 @@ const char *const phase_names[PHASE_COUNT] = {"forward", "recompute", "backward"
                                               "optimizer"};
 
 const char *const region_names[REGION_COUNT] = {
-    [REGION_NONE] = "none",           [REGION_EMBEDDING] = "embedding",
-    [REGION_NORM] = "norm",           [REGION_LINEAR] = "linear",
-    [REGION_ATTENTION] = "attention", [REGION_LOSS] = "loss",
-    [REGION_WEIGHTS] = "weights",     [REGION_OFFLOAD] = "offload",
+    [REGION_NONE] = "none",
+    [REGION_EMBEDDING] = "embedding",
+    [REGION_NORM] = "norm",
+    [REGION_LINEAR] = "linear",
+    [REGION_ATTENTION] = "attention",
+    [REGION_LOSS] = "loss",
+    [REGION_WEIGHT_COLLECTIVES] = "weights",
+    [REGION_OFFLOAD] = "offload",
     [REGION_OPTIMIZER] = "optimizer",
 };
 
@@ -70,7 +74,8 @@ bool ir_is_valid_name(const char *name, size_t size)
 
 /* ---- shapes of buffers and views ---- */
 
-uint64_t ir_stored_bytes(const struct ir *ir, const struct binding *binding, uint64_t elements)
+uint64_t ir_stored_weight_bytes(const struct ir *ir, const struct binding *binding,
+                                uint64_t elements)
 {
     const struct bundle *bundle = &ir->bundle[binding->bundle];
     const enum frozen_storage storage = (enum frozen_storage)bundle->storage;
@@ -108,7 +113,7 @@ struct view ir_whole_view(const struct ir *ir, buffer_id buffer)
     return (struct view){buffer, 0, ir_buffer_elements(ir, buffer)};
 }
 
-struct view ir_view(const struct ir *ir, uint32_t operand)
+struct view ir_view_of_operand(const struct ir *ir, uint32_t operand)
 {
     if (operand & IR_OPERAND_IS_RANGE_ROW)
         return ir_range_view(ir, operand & ~IR_OPERAND_IS_RANGE_ROW);

@@ -79,7 +79,7 @@ enum region {
     REGION_LINEAR,
     REGION_ATTENTION, /* from the first all-to-all or ring step to the last one */
     REGION_LOSS,
-    REGION_WEIGHTS, /* gathers and reductions of parameters and gradients */
+    REGION_WEIGHT_COLLECTIVES, /* gathers and reductions of parameters and gradients */
     REGION_OFFLOAD,
     REGION_OPTIMIZER,
     REGION_COUNT
@@ -285,9 +285,11 @@ bool ir_is_valid_name(const char *name, size_t size);
 
 /* ---- Tables with few rows. Each function adds a row unless there is an equal one, and returns its id. Names and sets
  * are copied. The mesh must be set first; two different rows of a table must not have the same name. ---- */
-uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count);
+uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_coordinate_set *axes,
+                      uint32_t count);
 uint16_t ir_add_guard(struct ir *ir, struct guard guard);
-uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count);
+uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_coordinate_set *axes,
+                     uint32_t count);
 uint8_t ir_add_stream(struct ir *ir, const char *name, enum stream_class stream_class);
 uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor);
 uint16_t ir_add_bundle(struct ir *ir, struct bundle bundle);
@@ -378,7 +380,7 @@ void ir_copy_ops(struct op_table *out, uint32_t to, const struct op_table *in, u
 uint32_t *ir_new_empty_ids(size_t count);
 
 /* ---- reading ---- */
-struct view ir_view(const struct ir *ir, uint32_t operand);
+struct view ir_view_of_operand(const struct ir *ir, uint32_t operand);
 static inline const struct work *ir_work(const struct ir *ir, uint32_t op)
 {
     return &ir->shape[ir->op.shape[op]];
@@ -401,15 +403,16 @@ static inline op_id *ir_waits(const struct ir *ir, uint32_t op)
 }
 static inline struct view ir_read_view(const struct ir *ir, uint32_t op, uint32_t k)
 {
-    return ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
+    return ir_view_of_operand(ir, ir->operand[ir->op.operand_begin[op] + k]);
 }
 static inline struct view ir_write_view(const struct ir *ir, uint32_t op, uint32_t k)
 {
-    return ir_view(ir, ir->operand[ir->op.operand_begin[op] + ir->op.read_count[op] + k]);
+    return ir_view_of_operand(ir,
+                              ir->operand[ir->op.operand_begin[op] + ir->op.read_count[op] + k]);
 }
-/* ir_buffer_of() returns the buffer of an operand, ir_touched_buffer() that of operand k of an op, reads first. They
- * are faster than ir_view(), since they do not look up the range. */
-static inline uint32_t ir_buffer_of(const struct ir *ir, uint32_t operand)
+/* ir_buffer_of_operand() returns the buffer of an operand, ir_touched_buffer() that of operand k of an op, reads first.
+ * They are faster than ir_view_of_operand(), since they do not look up the range. */
+static inline uint32_t ir_buffer_of_operand(const struct ir *ir, uint32_t operand)
 {
     return operand & IR_OPERAND_IS_RANGE_ROW
                ? ir->range[operand & ~IR_OPERAND_IS_RANGE_ROW].buffer.i
@@ -417,7 +420,7 @@ static inline uint32_t ir_buffer_of(const struct ir *ir, uint32_t operand)
 }
 static inline uint32_t ir_touched_buffer(const struct ir *ir, uint32_t op, uint32_t k)
 {
-    return ir_buffer_of(ir, ir->operand[ir->op.operand_begin[op] + k]);
+    return ir_buffer_of_operand(ir, ir->operand[ir->op.operand_begin[op] + k]);
 }
 static inline struct view ir_range_view(const struct ir *ir, uint32_t row)
 {
@@ -427,7 +430,8 @@ static inline struct view ir_range_view(const struct ir *ir, uint32_t row)
 }
 /* Returns the bytes of a buffer that is bound to a bundle whose storage is not 16bit: the bytes of the codes of
  * `elements` elements or, with BINDING_SCALES, of the scales of the whole bundle. */
-uint64_t ir_stored_bytes(const struct ir *ir, const struct binding *binding, uint64_t elements);
+uint64_t ir_stored_weight_bytes(const struct ir *ir, const struct binding *binding,
+                                uint64_t elements);
 /* Returns a view of a whole buffer. */
 struct view ir_whole_view(const struct ir *ir, buffer_id buffer);
 static inline uint64_t ir_buffer_elements(const struct ir *ir, buffer_id buffer)

@@ -8,25 +8,26 @@
 /* ---- tables with few rows ---- */
 
 /* Enters the name of a new row into the index of its table. */
-static void add_name(struct ir *ir, enum ir_table table, const char *name, uint32_t row)
+static void index_name_of_new_row(struct ir *ir, enum ir_table table, const char *name,
+                                  uint32_t row)
 {
     size_t size = strlen(name);
     assert(ir_is_valid_name(name, size));
     id_map_add(&ir_index(ir)->name[table], hash_text(name, size), row);
 }
 
-/* Copies a name to `target`, a member of the row, and enters it into the index as add_name() does. */
+/* Copies a name to `target`, a member of the row, and enters it into the index as index_name_of_new_row() does. */
 static void copy_name(struct ir *ir, enum ir_table table, char target[MESH_NAME_MAX],
                       const char *name, uint32_t row)
 {
     assert(strlen(name) < MESH_NAME_MAX);
     strcpy(target, name);
-    add_name(ir, table, name, row);
+    index_name_of_new_row(ir, table, name, row);
 }
 
 /* Copies `count` axis sets from `axes` to `target`. Explicit coordinates are copied into the arena. */
-static void copy_axes(struct ir *ir, struct axis_set *target, const struct axis_set *axes,
-                      uint32_t count)
+static void copy_axes(struct ir *ir, struct axis_coordinate_set *target,
+                      const struct axis_coordinate_set *axes, uint32_t count)
 {
     assert(count <= MESH_AXES_MAX);
     for (uint32_t i = 0; i < count; i++) {
@@ -42,8 +43,8 @@ static void copy_axes(struct ir *ir, struct axis_set *target, const struct axis_
     }
 }
 
-static bool axes_are_equal(const struct axis_set *a, uint32_t a_count, const struct axis_set *b,
-                           uint32_t b_count)
+static bool axes_are_equal(const struct axis_coordinate_set *a, uint32_t a_count,
+                           const struct axis_coordinate_set *b, uint32_t b_count)
 {
     if (a_count != b_count)
         return false;
@@ -55,7 +56,8 @@ static bool axes_are_equal(const struct axis_set *a, uint32_t a_count, const str
     return true;
 }
 
-uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count)
+uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_coordinate_set *axes,
+                      uint32_t count)
 {
     uint32_t found = ir_find_by_name(ir, IR_GROUP, name, strlen(name));
     if (found != IR_NONE) {
@@ -71,7 +73,8 @@ uint16_t ir_add_group(struct ir *ir, const char *name, const struct axis_set *ax
     return (uint16_t)ir->group_count++;
 }
 
-uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_set *axes, uint32_t count)
+uint16_t ir_add_role(struct ir *ir, const char *name, const struct axis_coordinate_set *axes,
+                     uint32_t count)
 {
     uint32_t found = ir_find_by_name(ir, IR_ROLE, name, strlen(name));
     if (found != IR_NONE) {
@@ -134,7 +137,7 @@ uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor)
     assert(tensor.rows >= 1 && tensor.cols >= 1);
     RESERVE(ir, tensor, 1);
     tensor.name = arena_text(&ir->arena, tensor.name, size);
-    add_name(ir, IR_TENSOR, tensor.name, ir->tensor_count);
+    index_name_of_new_row(ir, IR_TENSOR, tensor.name, ir->tensor_count);
     ir->tensor[ir->tensor_count] = tensor;
     return ir->tensor_count++;
 }
@@ -154,7 +157,7 @@ uint16_t ir_add_bundle(struct ir *ir, struct bundle bundle)
     assert(ir->bundle_count < ROWS_WITH_16_BIT_IDS_MAX);
     RESERVE(ir, bundle, 1);
     bundle.name = arena_text(&ir->arena, bundle.name, size);
-    add_name(ir, IR_BUNDLE, bundle.name, ir->bundle_count);
+    index_name_of_new_row(ir, IR_BUNDLE, bundle.name, ir->bundle_count);
     ir->bundle[ir->bundle_count] = bundle;
     return (uint16_t)ir->bundle_count++;
 }
@@ -179,7 +182,7 @@ uint16_t ir_add_binding(struct ir *ir, struct binding binding)
 /* ---- buffers ---- */
 
 /* Returns the row of a word, which is added if it is not there. */
-static uint32_t add_word(struct ir *ir, const char *text, size_t size)
+static uint32_t intern_word(struct ir *ir, const char *text, size_t size)
 {
     uint32_t found = ir_find_by_name(ir, IR_WORD, text, size);
     if (found != IR_NONE)
@@ -191,7 +194,7 @@ static uint32_t add_word(struct ir *ir, const char *text, size_t size)
                      sizeof *index->next_buffer_number_by_stem);
     index->next_buffer_number_by_stem[ir->word_count] = 0;
     ir->word[ir->word_count] = arena_text(&ir->arena, text, size);
-    add_name(ir, IR_WORD, ir->word[ir->word_count], ir->word_count);
+    index_name_of_new_row(ir, IR_WORD, ir->word[ir->word_count], ir->word_count);
     return ir->word_count++;
 }
 
@@ -200,7 +203,7 @@ static uint32_t intern_dims(struct ir *ir, const struct dims *dims)
     struct id_map *map = &ir_index(ir)->dims;
     size_t bytes = dims->count * sizeof *dims->size;
     uint64_t hash = hash_text((const char *)dims->size, bytes);
-    for (struct id_probe p = id_map_probe(map, hash); id_map_next_row_with_hash(map, &p);)
+    for (struct id_probe p = id_map_begin_probe(map, hash); id_map_next_row_with_hash(map, &p);)
         if (ir->dims[p.row].count == dims->count &&
             memcmp(ir->dims[p.row].size, dims->size, bytes) == 0)
             return p.row;
@@ -249,7 +252,7 @@ buffer_id ir_add_buffer(struct ir *ir, const struct buffer_desc *desc)
     size_t size = strlen(desc->stem);
     /* Otherwise "kv1" with number 2 and "kv" with number 12 would both be named "kv12". */
     assert(size > 0 && (desc->stem[size - 1] < '0' || desc->stem[size - 1] > '9'));
-    uint32_t stem = add_word(ir, desc->stem, size);
+    uint32_t stem = intern_word(ir, desc->stem, size);
     uint32_t number =
         desc->number == IR_NONE ? ir->index->next_buffer_number_by_stem[stem] : desc->number;
     assert(number < IR_NONE - 1);
@@ -261,7 +264,7 @@ buffer_id ir_add_named_buffer(struct ir *ir, const char *name, size_t size,
 {
     uint32_t number;
     size_t stem_size = ir_split_name(name, size, &number);
-    return add_buffer(ir, add_word(ir, name, stem_size), number, desc);
+    return add_buffer(ir, intern_word(ir, name, stem_size), number, desc);
 }
 
 void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count)
@@ -311,7 +314,7 @@ static uint32_t intern_work(struct ir *ir, struct work key, uint32_t params)
     uint64_t hash = hash_text((const char *)key.p, params * sizeof *key.p);
     hash = hash_word(hash, (uint64_t)key.kind | (uint64_t)key.in << 8 | (uint64_t)key.out << 16 |
                                (uint64_t)key.reads << 24 | (uint64_t)key.writes << 32);
-    for (struct id_probe at = id_map_probe(map, hash); id_map_next_row_with_hash(map, &at);)
+    for (struct id_probe at = id_map_begin_probe(map, hash); id_map_next_row_with_hash(map, &at);)
         if (shapes_are_equal(&ir->shape[at.row], &key, params))
             return at.row;
     memset(key.p + params, 0, sizeof key.p - params * sizeof *key.p);
@@ -354,7 +357,7 @@ uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent)
 {
     struct id_map *map = &ir_index(ir)->extent;
     uint64_t hash = hash_word(hash_word(0, extent.begin), extent.count);
-    for (struct id_probe p = id_map_probe(map, hash); id_map_next_row_with_hash(map, &p);)
+    for (struct id_probe p = id_map_begin_probe(map, hash); id_map_next_row_with_hash(map, &p);)
         if (ir->extent[p.row].begin == extent.begin && ir->extent[p.row].count == extent.count)
             return p.row;
     RESERVE(ir, extent, 1);
@@ -384,7 +387,7 @@ static uint32_t intern_range(struct ir *ir, struct ir_range range)
     return *recent = ir_add_range(ir, range);
 }
 
-static inline uint32_t operand_of(struct ir *ir, const struct view *view)
+static inline uint32_t intern_view_as_operand(struct ir *ir, const struct view *view)
 {
     assert(view->buffer.i < ir->buffer.count);
     uint64_t elements = ir_buffer_elements(ir, view->buffer);
@@ -426,9 +429,9 @@ op_id ir_add_op(struct ir *ir, const struct op_desc *desc)
     t->shape[row] = intern_shape(ir, desc, info);
     t->operand_begin[row] = ir->operand_count;
     for (uint32_t i = 0; i < desc->read_count; i++)
-        ir->operand[ir->operand_count++] = operand_of(ir, &desc->read[i]);
+        ir->operand[ir->operand_count++] = intern_view_as_operand(ir, &desc->read[i]);
     for (uint32_t i = 0; i < desc->write_count; i++)
-        ir->operand[ir->operand_count++] = operand_of(ir, &desc->write[i]);
+        ir->operand[ir->operand_count++] = intern_view_as_operand(ir, &desc->write[i]);
     t->wait_begin[row] = ir->wait_count;
     t->wait_count[row] = desc->wait_count;
     for (uint32_t i = 0; i < desc->wait_count; i++)

@@ -13,7 +13,7 @@
 /* ---- the whole text ---- */
 
 /* Parses the first line that is not empty, which names the version. */
-static bool parse_header(struct parser *p)
+static bool parse_version_line(struct parser *p)
 {
     struct word word = parse_word(p);
     while (word.size == 0 && cursor_next_line(&p->cursor))
@@ -71,7 +71,7 @@ static bool report_first_nul(struct parser *p)
 
 static bool parse_all_statements(struct parser *p)
 {
-    if (!parse_header(p) || !report_first_nul(p))
+    if (!parse_version_line(p) || !report_first_nul(p))
         return false;
     if (p->has_loops && !loops_read(p))
         return false;

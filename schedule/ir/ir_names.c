@@ -47,7 +47,7 @@ uint32_t ir_find_by_name(const struct ir *ir, enum ir_table table, const char *n
     if (!ir->index)
         return IR_NONE;
     const struct id_map *map = &ir->index->name[table];
-    for (struct id_probe p = id_map_probe(map, hash_text(name, size));
+    for (struct id_probe p = id_map_begin_probe(map, hash_text(name, size));
          id_map_next_row_with_hash(map, &p);) {
         const char *found = ir_name_of(ir, table, p.row);
         if (strlen(found) == size && memcmp(found, name, size) == 0)
@@ -73,7 +73,7 @@ buffer_id ir_find_buffer(const struct ir *ir, const char *name, size_t size)
         uint32_t b = index->buffers_in_name_map;
         id_map_add(&index->buffer, buffer_hash(ir->buffer.stem[b], ir->buffer.number[b]), b);
     }
-    struct id_probe p = id_map_probe(&index->buffer, buffer_hash(stem, number));
+    struct id_probe p = id_map_begin_probe(&index->buffer, buffer_hash(stem, number));
     while (id_map_next_row_with_hash(&index->buffer, &p))
         if (ir->buffer.stem[p.row] == stem && ir->buffer.number[p.row] == number)
             return (buffer_id){p.row};

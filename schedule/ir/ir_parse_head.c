@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* Finds an axis that is not yet in the mask *seen, and adds it there. */
-static bool parse_axis(struct parser *p, struct word word, uint32_t *seen, uint8_t *axis)
+static bool parse_unrepeated_axis_name(struct parser *p, struct word word, uint32_t *seen,
+                                       uint8_t *axis)
 {
     const char *names[MESH_AXES_MAX];
     for (uint32_t a = 0; a < p->ir->mesh.axis_count; a++)
@@ -25,9 +26,9 @@ bool parse_mesh(struct parser *p)
     struct mesh *mesh = &p->ir->mesh;
     struct word word;
     if (p->has_mesh)
-        return parse_error(p, p->cursor.line_start, "a second mesh: there is only one");
+        return parse_error(p, p->cursor.line_first_char, "a second mesh: there is only one");
     if (p->ir->group_count > 0 || p->ir->role_count > 0 || p->ir->tensor_count > 0)
-        return parse_error(p, p->cursor.line_start,
+        return parse_error(p, p->cursor.line_first_char,
                            "the mesh must come before groups, roles, tensors and ops");
     p->has_mesh = true;
     if (!parse_required_word(p, &word, "an axis such as cp=4"))
@@ -79,7 +80,7 @@ static bool parse_numbers(struct parser *p, struct word list, const char *what, 
 }
 
 /* Parses one length for each of the layout's chunks. */
-static bool parse_lengths(struct parser *p, struct word list)
+static bool parse_chunk_lengths(struct parser *p, struct word list)
 {
     struct token_layout *layout = &p->ir->layout;
     uint32_t count = count_list_items(list, ',');
@@ -95,7 +96,7 @@ bool parse_tokens(struct parser *p)
     enum { LAYOUT, CP, HP, CHUNKS, CHUNK, SEQ, BATCH, MICRO_BATCH, LENGTHS, DTYPE, COUNT };
     static const char *const keys[COUNT] = {"layout", "cp",    "hp",          "chunks",  "chunk",
                                             "seq",    "batch", "micro_batch", "lengths", "dtype"};
-    const char *start = p->cursor.line_start;
+    const char *start = p->cursor.line_first_char;
     struct word value[COUNT];
     if (p->has_tokens)
         return parse_error(p, start, "a second tokens line: there is only one");
@@ -133,7 +134,7 @@ bool parse_tokens(struct parser *p)
                                           .chunk_count = (uint32_t)number[CHUNKS],
                                           .chunk_tokens = number[CHUNK],
                                           .sequence_tokens = number[SEQ]};
-    if (value[LENGTHS].at && !parse_lengths(p, value[LENGTHS]))
+    if (value[LENGTHS].at && !parse_chunk_lengths(p, value[LENGTHS]))
         return false;
     struct loc at = {p->cursor.name, p->cursor.line, (uint32_t)(value[LAYOUT].at - start) + 1};
     return layout_check(&p->ir->layout, at, p->diag) == STATUS_OK;
@@ -222,7 +223,7 @@ bool parse_documents(struct parser *p)
         return false;
     if (ir->layout.sequence_tokens == 0 || ir->global_batch > SEQUENCES_MAX)
         return parse_error(
-            p, p->cursor.line_start,
+            p, p->cursor.line_first_char,
             "documents need a tokens line before them with layout=, seq= and a batch of "
             "at most %d sequences",
             SEQUENCES_MAX);
@@ -288,7 +289,7 @@ static bool parse_routing_rules(struct parser *p, const struct word *value, cons
         return parse_error(p, value[number[1] > 0 ? 1 : 2].at,
                            "pad and positions are about a capacity, which is missing");
     to->capacity = (struct expert_capacity){number[0], number[1], number[2]};
-    to->spreads_experts_of_token = number[3] > 0;
+    to->deals_experts_in_shuffled_order = number[3] > 0;
     return true;
 }
 
@@ -297,7 +298,7 @@ static bool routing_rules_are_equal(const struct routing *a, const struct routin
     return a->capacity.capacity_factor_millionths == b->capacity.capacity_factor_millionths &&
            a->capacity.pads == b->capacity.pads &&
            a->capacity.drop_policy == b->capacity.drop_policy &&
-           a->spreads_experts_of_token == b->spreads_experts_of_token;
+           a->deals_experts_in_shuffled_order == b->deals_experts_in_shuffled_order;
 }
 
 /* Parses "routing experts=N copies=N layers=N [of=LAYER,...] [capacity=N [pad=1] [positions=1]] [spread=1]
@@ -340,7 +341,7 @@ bool parse_routing(struct parser *p)
         routing_init(r, &p->ir->arena, (uint32_t)number[EXPERTS], (uint32_t)number[COPIES],
                      (uint32_t)number[LAYERS]);
         r->capacity = rules.capacity;
-        r->spreads_experts_of_token = rules.spreads_experts_of_token;
+        r->deals_experts_in_shuffled_order = rules.deals_experts_in_shuffled_order;
     }
     if (!routing_rules_are_equal(r, &rules))
         return parse_error(p, value[EXPERTS].at,
@@ -351,7 +352,7 @@ bool parse_routing(struct parser *p)
                            "all routing lines have the same experts, copies and layers");
     for (uint32_t i = 0; i < (value[OF].at ? layers : r->layer_count); i++) {
         const uint32_t number_of = value[OF].at ? (uint32_t)layer[i] : i;
-        if (r->share_list_by_layer[number_of] != ROUTING_NONE)
+        if (r->share_list_by_layer[number_of] != ROUTING_NO_SHARE_LIST)
             return parse_error(p, value[value[OF].at ? OF : SHARES].at,
                                "the shares of layer %" PRIu32 " are given twice", number_of);
         routing_set_shares(r, &p->ir->arena, number_of, share);
@@ -363,7 +364,7 @@ bool parse_arena(struct parser *p)
 {
     struct word value[MEMORY_COUNT];
     if (p->has_arena)
-        return parse_error(p, p->cursor.line_start, "a second arena line: there is only one");
+        return parse_error(p, p->cursor.line_first_char, "a second arena line: there is only one");
     p->has_arena = true;
     if (!parse_attributes(p, "arena line", memory_names, MEMORY_COUNT, 0, value))
         return false;
@@ -378,7 +379,8 @@ bool parse_arena(struct parser *p)
 }
 
 /* Parses the ascending coordinates of an axis, "0+3". */
-static bool parse_axis_set(struct parser *p, struct word word, struct axis_set *set)
+static bool parse_axis_coordinate_set(struct parser *p, struct word word,
+                                      struct axis_coordinate_set *set)
 {
     const struct mesh_axis *axis = &p->ir->mesh.axis[set->axis];
     uint32_t *coordinate =
@@ -396,13 +398,15 @@ static bool parse_axis_set(struct parser *p, struct word word, struct axis_set *
 }
 
 /* Parses axes, "pp:0+3,tp"; each has all coordinates or a set of them. */
-static bool parse_axes(struct parser *p, struct word word, struct axis_set *axes, uint32_t *count)
+static bool parse_axes(struct parser *p, struct word word, struct axis_coordinate_set *axes,
+                       uint32_t *count)
 {
     uint32_t seen = 0;
     for (struct word item; word_take_item(&word, ',', &item);) {
         struct word set = word_split_at(&item, ':');
-        struct axis_set axis = {0};
-        if (!parse_axis(p, item, &seen, &axis.axis) || (set.at && !parse_axis_set(p, set, &axis)))
+        struct axis_coordinate_set axis = {0};
+        if (!parse_unrepeated_axis_name(p, item, &seen, &axis.axis) ||
+            (set.at && !parse_axis_coordinate_set(p, set, &axis)))
             return false;
         axes[(*count)++] = axis;
     }
@@ -414,22 +418,23 @@ bool parse_axis_mask(struct parser *p, struct word word, uint32_t *mask)
     uint8_t axis;
     *mask = 0;
     for (struct word item; word_take_item(&word, ',', &item);)
-        if (!parse_axis(p, item, mask, &axis))
+        if (!parse_unrepeated_axis_name(p, item, mask, &axis))
             return false;
     return true;
 }
 
 /* Parses a group or a role (a new name and its axes), and adds it. rows: the number of rows that the table has. */
-static bool parse_ranks(struct parser *p, const char *what, enum ir_table table, uint32_t rows,
-                        uint16_t add(struct ir *ir, const char *name, const struct axis_set *axes,
-                                     uint32_t count))
+static bool
+parse_group_or_role(struct parser *p, const char *what, enum ir_table table, uint32_t rows,
+                    uint16_t add(struct ir *ir, const char *name,
+                                 const struct axis_coordinate_set *axes, uint32_t count))
 {
     static const char *const keys[] = {"axes"};
     char name[MESH_NAME_MAX] = "";
-    struct axis_set axes[MESH_AXES_MAX];
+    struct axis_coordinate_set axes[MESH_AXES_MAX];
     uint32_t count = 0;
     if (rows == IR_NONE16 - 1)
-        return parse_error(p, p->cursor.line_start, "more than %d %ss", IR_NONE16 - 1, what);
+        return parse_error(p, p->cursor.line_first_char, "more than %d %ss", IR_NONE16 - 1, what);
     struct word value, word = parse_word(p);
     if (!parse_name(p, what, true, &word))
         return false;
@@ -445,14 +450,14 @@ static bool parse_ranks(struct parser *p, const char *what, enum ir_table table,
 
 bool parse_group(struct parser *p)
 {
-    return parse_ranks(p, "group", IR_GROUP, p->ir->group_count, ir_add_group);
+    return parse_group_or_role(p, "group", IR_GROUP, p->ir->group_count, ir_add_group);
 }
 
 bool parse_role(struct parser *p)
 {
     if (p->ir->buffer.count > 0 || p->ir->op.count > 0 || p->has_ops_line)
-        return parse_error(p, p->cursor.line_start, "roles must come before buffers and ops");
-    if (!parse_ranks(p, "role", IR_ROLE, p->ir->role_count, ir_add_role))
+        return parse_error(p, p->cursor.line_first_char, "roles must come before buffers and ops");
+    if (!parse_group_or_role(p, "role", IR_ROLE, p->ir->role_count, ir_add_role))
         return false;
     p->ir->index->role_that_gets_new_ops = 0;
     return true;

@@ -105,7 +105,8 @@ static bool parse_label(struct parser *p, struct op_line *line, int tag, struct 
 }
 
 /* Parses KEY=VALUE, where KEY is a parameter of the kind or a label. */
-static bool parse_key(struct parser *p, struct op_line *line, struct word key, struct word value)
+static bool parse_param_or_label(struct parser *p, struct op_line *line, struct word key,
+                                 struct word value)
 {
     const uint32_t params = line->info->param_count;
     uint32_t i = 0;
@@ -250,7 +251,7 @@ static bool parse_clause(struct parser *p, struct op_line *line, struct word wor
 {
     struct word key = word, value = word_split_at(&key, '=');
     if (value.at)
-        return parse_key(p, line, key, value);
+        return parse_param_or_label(p, line, key, value);
     uint8_t clause;
     if (!parse_name_in_table(p, word, "clause of an op", clause_names, CLAUSE_COUNT, &clause))
         return false;

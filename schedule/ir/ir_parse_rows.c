@@ -183,15 +183,15 @@ static bool parse_free(struct parser *p, struct word word, buffer_id buffer)
         p->pending =
             heap_grow(p->pending, &p->pending_capacity, p->pending_count + 1, sizeof *p->pending);
         p->pending[p->pending_count++] = (struct pending_free_op){
-            p->cursor.line, (uint32_t)(word.at - p->cursor.line_start) + 1, largest};
+            p->cursor.line, (uint32_t)(word.at - p->cursor.line_first_char) + 1, largest};
     }
     ir_set_free_set(ir, buffer, p->op_list, (uint16_t)p->list_count);
     return true;
 }
 
 /* Parses a word that must be in a table of names. what: "a " and the name of the table. */
-static bool parse_column(struct parser *p, const char *what, const char *const *names, size_t count,
-                         uint8_t *found)
+static bool parse_required_name_in_table(struct parser *p, const char *what,
+                                         const char *const *names, size_t count, uint8_t *found)
 {
     struct word word;
     return parse_required_word(p, &word, what) &&
@@ -218,10 +218,11 @@ static bool parse_buffer_columns(struct parser *p, struct word *name, struct buf
 
     for (int i = 0; i < DTYPE_COUNT; i++)
         dtypes[i] = dtype_name((enum dtype)i);
-    return parse_column(p, "a memory", memory_names, MEMORY_COUNT, &desc->memory) &&
-           parse_column(p, "a dtype", dtypes, DTYPE_COUNT, &desc->dtype) &&
+    return parse_required_name_in_table(p, "a memory", memory_names, MEMORY_COUNT, &desc->memory) &&
+           parse_required_name_in_table(p, "a dtype", dtypes, DTYPE_COUNT, &desc->dtype) &&
            parse_required_word(p, &word, "a shape") && parse_dims(p, word, &desc->dims) &&
-           parse_column(p, "a category", category_names, CATEGORY_COUNT, &desc->category);
+           parse_required_name_in_table(p, "a category", category_names, CATEGORY_COUNT,
+                                        &desc->category);
 }
 
 bool parse_buffer(struct parser *p)

@@ -14,7 +14,7 @@ static void print_key_value(struct text *out, const char *key, uint64_t value)
     text_put_i64(out, (int64_t)value);
 }
 
-static void print_name(struct text *out, const char *key, const char *name)
+static void print_key_and_name(struct text *out, const char *key, const char *name)
 {
     text_puts(out, key);
     text_puts(out, name);
@@ -28,12 +28,13 @@ static void print_label(struct text *out, const char *key, uint16_t value)
 }
 
 /* Appends the line of a group or a role. */
-static void print_ranks(struct text *out, const struct mesh *mesh, const char *key,
-                        const char *name, const struct axis_set *set, uint32_t count)
+static void print_group_or_role(struct text *out, const struct mesh *mesh, const char *key,
+                                const char *name, const struct axis_coordinate_set *set,
+                                uint32_t count)
 {
-    print_name(out, key, name);
+    print_key_and_name(out, key, name);
     for (uint32_t i = 0; i < count; i++) {
-        print_name(out, i == 0 ? " axes=" : ",", mesh->axis[set[i].axis].name);
+        print_key_and_name(out, i == 0 ? " axes=" : ",", mesh->axis[set[i].axis].name);
         for (uint32_t k = 0; k < set[i].count; k++)
             print_key_value(out, k == 0 ? ":" : "+", set[i].coordinates[k]);
     }
@@ -46,19 +47,19 @@ static void print_axis_mask(struct text *out, const char *key, const struct mesh
 {
     for (uint32_t a = 0; a < mesh->axis_count; a++)
         if (mask >> a & 1) {
-            print_name(out, key, mesh->axis[a].name);
+            print_key_and_name(out, key, mesh->axis[a].name);
             key = ",";
         }
 }
 
-static void print_buffer(struct text *out, const struct ir *ir, uint32_t buffer)
+static void print_buffer_name(struct text *out, const struct ir *ir, uint32_t buffer)
 {
     text_puts(out, ir->word[ir->buffer.stem[buffer]]);
     if (ir->buffer.number[buffer] != IR_NONE)
         text_put_i64(out, ir->buffer.number[buffer]);
 }
 
-static void print_tokens(struct text *out, const struct ir *ir)
+static void print_token_layout_line(struct text *out, const struct ir *ir)
 {
     const struct token_layout *layout = &ir->layout;
     if (layout->sequence_tokens == 0 && ir->global_batch == 0 && ir->micro_batch == 0 &&
@@ -66,7 +67,7 @@ static void print_tokens(struct text *out, const struct ir *ir)
         return;
     text_puts(out, "tokens");
     if (layout->sequence_tokens) {
-        print_name(out, " layout=", layout_names[layout->kind]);
+        print_key_and_name(out, " layout=", layout_names[layout->kind]);
         print_key_value(out, " cp=", layout->cp);
         print_key_value(out, " hp=", layout->hp);
         print_key_value(out, " chunks=", layout->chunk_count);
@@ -80,7 +81,7 @@ static void print_tokens(struct text *out, const struct ir *ir)
         print_key_value(out, " batch=", (uint64_t)ir->global_batch);
     if (ir->micro_batch)
         print_key_value(out, " micro_batch=", (uint64_t)ir->micro_batch);
-    print_name(out, " dtype=", dtype_name((enum dtype)ir->dtype));
+    print_key_and_name(out, " dtype=", dtype_name((enum dtype)ir->dtype));
     text_putc(out, '\n');
 }
 
@@ -95,8 +96,8 @@ static void print_deal(struct text *out, const struct token_deal *deal)
     free(share);
 }
 
-static void print_tiles(struct text *out, const char *key, const struct tile_plan *plan,
-                        bool backward)
+static void print_plan_tiles(struct text *out, const char *key, const struct tile_plan *plan,
+                             bool backward)
 {
     const char *before = key;
     for (uint32_t i = 0; i < plan->tile_count; i++) {
@@ -129,8 +130,8 @@ static void print_documents(struct text *out, const struct ir *ir)
         if (d->list[l].deal != NULL)
             print_deal(out, d->list[l].deal);
         if (d->list[l].tiles != NULL) {
-            print_tiles(out, " tiles=", d->list[l].tiles, false);
-            print_tiles(out, " backward_tiles=", d->list[l].tiles, true);
+            print_plan_tiles(out, " tiles=", d->list[l].tiles, false);
+            print_plan_tiles(out, " backward_tiles=", d->list[l].tiles, true);
             if (d->list[l].tiles->window > 0)
                 print_key_value(out, " window=", (uint64_t)d->list[l].tiles->window);
         }
@@ -155,7 +156,7 @@ static void print_routing(struct text *out, const struct ir *ir)
             print_key_value(out, " capacity=", (uint64_t)r->capacity.capacity_factor_millionths);
         text_puts(out, r->capacity.pads ? " pad=1" : "");
         text_puts(out, r->capacity.drop_policy == TOKEN_DROP_POSITION ? " positions=1" : "");
-        text_puts(out, r->spreads_experts_of_token ? " spread=1" : "");
+        text_puts(out, r->deals_experts_in_shuffled_order ? " spread=1" : "");
         for (uint32_t e = 0; e < r->expert_count; e++)
             print_key_value(out, e == 0 ? " shares=" : ",",
                             (uint64_t)r->expert_shares_by_list[list][e]);
@@ -168,7 +169,7 @@ static void print_arena(struct text *out, const struct ir *ir)
     const char *before = "arena ";
     for (int m = 0; m < MEMORY_COUNT; m++)
         if (ir->planned_bytes[m]) {
-            print_name(out, before, memory_names[m]);
+            print_key_and_name(out, before, memory_names[m]);
             print_key_value(out, "=", ir->planned_bytes[m]);
             before = " ";
         }
@@ -192,29 +193,30 @@ static void print_head_lines(struct text *out, const struct ir *ir, int version)
     }
     if (ir->mesh.axis_count > 0)
         text_putc(out, '\n');
-    print_tokens(out, ir);
+    print_token_layout_line(out, ir);
     print_documents(out, ir);
     print_routing(out, ir);
     if (version == IR_TEXT_FLAT)
         print_arena(out, ir);
     for (uint32_t i = 0; i < ir->group_count; i++)
-        print_ranks(out, &ir->mesh, "group ", ir->group[i].name, ir->group[i].axis,
-                    ir->group[i].axis_count);
+        print_group_or_role(out, &ir->mesh, "group ", ir->group[i].name, ir->group[i].axis,
+                            ir->group[i].axis_count);
     for (uint32_t i = 0; i < ir->role_count && !has_default_role(ir); i++)
-        print_ranks(out, &ir->mesh, "role ", ir->role[i].name, ir->role[i].axis,
-                    ir->role[i].axis_count);
+        print_group_or_role(out, &ir->mesh, "role ", ir->role[i].name, ir->role[i].axis,
+                            ir->role[i].axis_count);
     for (uint32_t i = 0; i < ir->stream_count; i++) {
-        print_name(out, "stream ", ir->stream[i].name);
-        print_name(out, " ", stream_class_name((enum stream_class)ir->stream[i].stream_class));
+        print_key_and_name(out, "stream ", ir->stream[i].name);
+        print_key_and_name(out, " ",
+                           stream_class_name((enum stream_class)ir->stream[i].stream_class));
         text_putc(out, '\n');
     }
 }
 
-static void print_weights(struct text *out, const struct ir *ir)
+static void print_tensors_and_bundles(struct text *out, const struct ir *ir)
 {
     for (uint32_t i = 0; i < ir->tensor_count; i++) {
         const struct tensor *tensor = &ir->tensor[i];
-        print_name(out, "tensor ", tensor->name);
+        print_key_and_name(out, "tensor ", tensor->name);
         print_key_value(out, " [", (uint64_t)tensor->rows);
         print_key_value(out, ",", (uint64_t)tensor->cols);
         text_putc(out, ']');
@@ -228,25 +230,25 @@ static void print_weights(struct text *out, const struct ir *ir)
     }
     for (uint32_t i = 0; i < ir->bundle_count; i++) {
         const struct bundle *bundle = &ir->bundle[i];
-        print_name(out, "bundle ", bundle->name);
-        print_name(out, " first=", ir->tensor[bundle->tensor_begin].name);
+        print_key_and_name(out, "bundle ", bundle->name);
+        print_key_and_name(out, " first=", ir->tensor[bundle->tensor_begin].name);
         print_key_value(out, " count=", bundle->tensor_count);
         print_key_value(out, " elements=", bundle->elements);
         if (bundle->storage != FROZEN_STORAGE_16BIT)
-            print_name(out, " storage=", frozen_storage_names[bundle->storage]);
+            print_key_and_name(out, " storage=", frozen_storage_names[bundle->storage]);
         text_putc(out, '\n');
     }
 }
 
 static void print_binding(struct text *out, const struct ir *ir, const struct binding *binding)
 {
-    print_name(out, " bind=", binding_names[binding->kind]);
+    print_key_and_name(out, " bind=", binding_names[binding->kind]);
     if (binding->bundle != IR_NONE16)
-        print_name(out, " bundle=", ir->bundle[binding->bundle].name);
+        print_key_and_name(out, " bundle=", ir->bundle[binding->bundle].name);
     if (binding->shard_group != IR_NONE16)
-        print_name(out, " shard=", ir->group[binding->shard_group].name);
+        print_key_and_name(out, " shard=", ir->group[binding->shard_group].name);
     if (binding->gathered_group != IR_NONE16)
-        print_name(out, " gathered=", ir->group[binding->gathered_group].name);
+        print_key_and_name(out, " gathered=", ir->group[binding->gathered_group].name);
     print_axis_mask(out, " partial=", &ir->mesh, binding->partial_axes);
 }
 
@@ -256,14 +258,14 @@ static void print_buffer_row(struct text *out, const struct ir *ir, uint32_t b, 
     const struct buffer_table *t = &ir->buffer;
     const struct dims *dims = &ir->dims[t->dims[b]];
     text_puts(out, "buffer ");
-    print_buffer(out, ir, b);
-    print_name(out, " ", memory_names[t->memory[b]]);
-    print_name(out, " ", dtype_name((enum dtype)t->dtype[b]));
+    print_buffer_name(out, ir, b);
+    print_key_and_name(out, " ", memory_names[t->memory[b]]);
+    print_key_and_name(out, " ", dtype_name((enum dtype)t->dtype[b]));
     for (uint32_t i = 0; i < dims->count; i++)
         print_key_value(out, i == 0 ? " [" : ",", (uint64_t)dims->size[i]);
-    print_name(out, "] ", category_names[t->category[b]]);
+    print_key_and_name(out, "] ", category_names[t->category[b]]);
     if (roles)
-        print_name(out, " role=", ir->role[t->role[b]].name);
+        print_key_and_name(out, " role=", ir->role[t->role[b]].name);
     print_label(out, " layer=", t->layer[b]);
     if (t->binding[b] != IR_NONE16)
         print_binding(out, ir, &ir->binding[t->binding[b]]);
@@ -286,7 +288,7 @@ static void print_params(struct text *out, const struct ir *ir, const struct wor
         const struct work_param *param = &info->param[i];
         if (param->optional && work->p[i] == 0)
             continue;
-        print_name(out, " ", param->name);
+        print_key_and_name(out, " ", param->name);
         text_putc(out, '=');
         if (param->is_value_group_id)
             text_puts(out, ir->group[work->p[i] - param->optional].name);
@@ -306,8 +308,8 @@ static void print_operands(struct text *out, const struct ir *ir, const char *wh
         text_puts(out, what);
     for (uint32_t i = begin; i < begin + count; i++) {
         text_putc(out, ' ');
-        struct view view = ir_view(ir, ir->operand[i]);
-        print_buffer(out, ir, view.buffer.i);
+        struct view view = ir_view_of_operand(ir, ir->operand[i]);
+        print_buffer_name(out, ir, view.buffer.i);
         if (!(ir->operand[i] & IR_OPERAND_IS_RANGE_ROW))
             continue;
         print_key_value(out, "[", view.begin);
@@ -322,12 +324,12 @@ static void print_op(struct text *out, const struct ir *ir, uint32_t op)
     const struct op_table *t = &ir->op;
     assert(op < t->count);
     print_key_value(out, "op ", op);
-    print_name(out, " ", work_kind_info((enum work_kind)t->kind[op])->name);
-    print_name(out, " ", ir->stream[t->stream[op]].name);
+    print_key_and_name(out, " ", work_kind_info((enum work_kind)t->kind[op])->name);
+    print_key_and_name(out, " ", ir->stream[t->stream[op]].name);
     print_params(out, ir, ir_work(ir, op));
     if (t->guard[op] != IR_NONE16) {
         const struct guard *guard = &ir->guard[t->guard[op]];
-        print_name(out, " guard ", ir->group[guard->group].name);
+        print_key_and_name(out, " guard ", ir->group[guard->group].name);
         print_key_value(out, guard_signs[guard->test], guard->value);
     }
     for (uint32_t i = 0; i < t->wait_count[op]; i++)
@@ -336,9 +338,9 @@ static void print_op(struct text *out, const struct ir *ir, uint32_t op)
     print_operands(out, ir, " reads", operand, t->read_count[op]);
     print_operands(out, ir, " writes", operand + t->read_count[op], t->write_count[op]);
     if (t->phase[op] != PHASE_FORWARD)
-        print_name(out, " phase=", phase_names[t->phase[op]]);
+        print_key_and_name(out, " phase=", phase_names[t->phase[op]]);
     if (t->region[op] != REGION_NONE)
-        print_name(out, " region=", region_names[t->region[op]]);
+        print_key_and_name(out, " region=", region_names[t->region[op]]);
     print_label(out, " layer=", t->layer[op]);
     print_label(out, " chunk=", t->chunk[op]);
     print_label(out, " step=", t->step[op]);
@@ -347,7 +349,7 @@ static void print_op(struct text *out, const struct ir *ir, uint32_t op)
 
 /* Moves the lines in *out to *loops, which rolls them into loops. Without *loops, writes *out to its file once it is
  * long. are_ops: the lines are those of ops. */
-static void move_or_write_lines(struct text *out, struct loops *loops, bool are_ops)
+static void roll_or_write_lines(struct text *out, struct loops *loops, bool are_ops)
 {
     if (!loops) {
         text_flush_to_file_if_long(out);
@@ -364,32 +366,32 @@ static void move_or_write_lines(struct text *out, struct loops *loops, bool are_
 
 /* Appends the rows after the head, with their offsets. If loops is not NULL, adds them to *loops instead, without
  * offsets, and rolls them. */
-static void print_rows(struct text *out, const struct ir *ir, struct loops *loops)
+static void print_rows_after_head(struct text *out, const struct ir *ir, struct loops *loops)
 {
     bool roles = !has_default_role(ir);
-    print_weights(out, ir);
-    move_or_write_lines(out, loops, false);
+    print_tensors_and_bundles(out, ir);
+    roll_or_write_lines(out, loops, false);
     if (loops)
         loops_roll(loops, 0);
     uint64_t from = loops ? loops->count : 0;
     for (uint32_t b = 0; b < ir->buffer.count; b++) {
         print_buffer_row(out, ir, b, roles, !loops);
-        move_or_write_lines(out, loops, false);
+        roll_or_write_lines(out, loops, false);
     }
     if (loops)
         loops_roll(loops, from);
     for (uint32_t r = 0; r < ir->role_count; r++) {
         const struct role *role = &ir->role[r];
         if (roles && role->op_count > 0) {
-            print_name(out, "ops ", role->name);
+            print_key_and_name(out, "ops ", role->name);
             text_putc(out, '\n');
-            move_or_write_lines(out, loops, false);
+            roll_or_write_lines(out, loops, false);
         }
         from = loops ? loops->count : 0;
         for (uint32_t op = role->op_begin; op - role->op_begin < role->op_count; op++) {
             print_op(out, ir, op);
             text_putc(out, '\n');
-            move_or_write_lines(out, loops, true);
+            roll_or_write_lines(out, loops, true);
         }
         if (loops)
             loops_roll(loops, from);
@@ -399,7 +401,7 @@ static void print_rows(struct text *out, const struct ir *ir, struct loops *loop
 void ir_print(struct text *out, const struct ir *ir)
 {
     print_head_lines(out, ir, IR_TEXT_FLAT);
-    print_rows(out, ir, NULL);
+    print_rows_after_head(out, ir, NULL);
 }
 
 void ir_print_loops(struct text *out, const struct ir *ir)
@@ -407,7 +409,7 @@ void ir_print_loops(struct text *out, const struct ir *ir)
     struct loops loops = {0};
     struct text rows = {0};
     print_head_lines(out, ir, IR_TEXT_LOOPS);
-    print_rows(&rows, ir, &loops);
+    print_rows_after_head(&rows, ir, &loops);
     loops_print(out, &loops);
     text_release(&rows);
     loops_release(&loops);
@@ -419,13 +421,13 @@ enum status ir_save(const struct ir *ir, const char *path, int version, struct d
     struct text out;
     enum status status = file_set_begin(&files, diag);
     if (status == STATUS_OK)
-        status = file_set_open(&files, path, &out, diag);
+        status = file_set_open_file(&files, path, &out, diag);
     if (status == STATUS_OK) {
         if (version == IR_TEXT_FLAT)
             ir_print(&out, ir);
         else
             ir_print_loops(&out, ir);
-        status = file_set_close(&files, &out, diag);
+        status = file_set_close_file(&files, &out, diag);
     }
     if (status == STATUS_OK)
         status = file_set_end(&files, diag);

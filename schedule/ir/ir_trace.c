@@ -18,10 +18,10 @@ void ir_trace_add_op(const struct ir *ir, uint32_t rank, uint32_t op, double sta
     struct trace_ops *t = &trace->ops;
     t->rank[row] = rank;
     t->op[row] = op;
-    t->stream[row] = trace_label_id(trace, ir->stream[ir->op.stream[op]].name);
-    t->kind[row] = trace_label_id(trace, work_kind_info(work->kind)->name);
-    t->phase[row] = trace_label_id(trace, phase_names[ir->op.phase[op]]);
-    t->region[row] = trace_label_id(trace, region_names[ir->op.region[op]]);
+    t->stream[row] = trace_intern_label(trace, ir->stream[ir->op.stream[op]].name);
+    t->kind[row] = trace_intern_label(trace, work_kind_info(work->kind)->name);
+    t->phase[row] = trace_intern_label(trace, phase_names[ir->op.phase[op]]);
+    t->region[row] = trace_intern_label(trace, region_names[ir->op.region[op]]);
     t->layer[row] = tag_or_none(ir->op.layer[op]);
     t->chunk[row] = tag_or_none(ir->op.chunk[op]);
     t->step[row] = tag_or_none(ir->op.step[op]);

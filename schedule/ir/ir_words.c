@@ -19,7 +19,7 @@ bool parse_error(struct parser *p, const char *at, const char *format, ...)
 {
     struct loc loc = {.name = p->cursor.name,
                       .line = p->cursor.line,
-                      .column = (uint32_t)(at - p->cursor.line_start) + 1};
+                      .column = (uint32_t)(at - p->cursor.line_first_char) + 1};
     va_list args;
     va_start(args, format);
     diag_verror(p->diag, loc, STATUS_BAD_INPUT, format, args);

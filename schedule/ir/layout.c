@@ -15,7 +15,7 @@ const char *const layout_names[LAYOUT_KIND_COUNT] = {
 };
 
 /* Returns the number of which the tokens of a sequence must be a multiple. */
-static uint64_t token_unit_of(const struct token_layout *layout)
+static uint64_t sequence_token_multiple(const struct token_layout *layout)
 {
     uint64_t ranks = (uint64_t)layout->cp * layout->hp;
     switch ((enum layout_kind)layout->kind) {
@@ -37,7 +37,8 @@ static uint64_t token_unit_of(const struct token_layout *layout)
 
 /* Checks that chunk_tokens, which is not 0, is a multiple of hp, and that the tokens of a context rank make chunk_count
  * chunks of so many tokens. */
-static enum status check_chunk(const struct token_layout *layout, struct loc at, struct diag *diag)
+static enum status check_chunk_tokens(const struct token_layout *layout, struct loc at,
+                                      struct diag *diag)
 {
     int64_t own = layout->sequence_tokens / layout->cp;
     if (layout->chunk_tokens % layout->hp != 0)
@@ -127,10 +128,10 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
                           layout->sequence_tokens);
     if (layout->tokens_by_chunk != NULL)
         return check_lengths(layout, at, diag);
-    int64_t step = (int64_t)token_unit_of(layout);
+    int64_t step = (int64_t)sequence_token_multiple(layout);
     int64_t rest = layout->sequence_tokens % step;
     if (rest == 0)
-        return layout->chunk_tokens > 0 ? check_chunk(layout, at, diag) : STATUS_OK;
+        return layout->chunk_tokens > 0 ? check_chunk_tokens(layout, at, diag) : STATUS_OK;
     int64_t below = layout->sequence_tokens - rest;
     if (below == 0 || below > INT64_MAX - step)
         return diag_error(diag, at, STATUS_BAD_INPUT,
@@ -257,8 +258,8 @@ int64_t layout_rows_below(const struct token_layout *layout, const struct docume
     }
 }
 
-int64_t layout_run_end(const struct token_layout *layout, const struct document_list *documents,
-                       uint32_t c, int64_t row)
+int64_t layout_run_end_row(const struct token_layout *layout, const struct document_list *documents,
+                           uint32_t c, int64_t row)
 {
     int64_t own = layout->sequence_tokens / layout->cp;
     switch ((enum layout_kind)layout->kind) {

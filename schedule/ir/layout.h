@@ -68,12 +68,12 @@ bool layout_can_cut_documents(const struct token_layout *layout,
 bool layout_deal_is_even(const struct token_layout *layout, const struct document_list *documents);
 
 /* Both functions need a layout whose gathered positions ascend: any but LAYOUT_RANK_ORDINAL with cp > 1.
- * layout_rows_below() returns how many tokens of context rank c come before a global position. For layout_run_end(), a
- * run is gathered rows of rank c that follow each other at equally spaced positions, cp apart in LAYOUT_STRIPED and 1
- * apart in other layouts; it returns the end of the run that has `row`. */
+ * layout_rows_below() returns how many tokens of context rank c come before a global position. For
+ * layout_run_end_row(), a run is gathered rows of rank c that follow each other at equally spaced positions, cp apart
+ * in LAYOUT_STRIPED and 1 apart in other layouts; it returns the end of the run that has `row`. */
 int64_t layout_rows_below(const struct token_layout *layout, const struct document_list *documents,
                           uint32_t c, int64_t position);
-int64_t layout_run_end(const struct token_layout *layout, const struct document_list *documents,
-                       uint32_t c, int64_t row);
+int64_t layout_run_end_row(const struct token_layout *layout, const struct document_list *documents,
+                           uint32_t c, int64_t row);
 
 #endif

@@ -43,7 +43,7 @@ struct loops_printer {
     struct loops loops;
     struct named_loop *named_loops;
     uint32_t named_loop_count;
-    size_t named_capacity;
+    size_t named_loop_capacity;
     uint64_t *ops_before_each_node;   /* [top-level nodes] number of ops before each */
     uint32_t *loops_before_each_node; /* [top-level nodes] number of loops before each */
     struct alias *alias;
@@ -86,7 +86,7 @@ static bool choose_values_by_label(const struct loops *l, const struct loops_sha
     const int64_t *stride = loop->stride;
     for (uint32_t i = 0; i < loop->body_length; i++) {
         const struct loops_shape *line = &l->shape[loop->body[i]];
-        uint32_t index = loops_number_of_label(line, label), k = 0;
+        uint32_t index = loops_number_index_of_label(line, label), k = 0;
         if (index != UINT32_MAX && (stride[index] == 1 || stride[index] == -1)) {
             while (k < count && (seen[k].value != number[index] || seen[k].step != stride[index]))
                 k++;
@@ -148,7 +148,7 @@ static void add_named_loops(struct loops_printer *p, uint32_t shape, const int64
     const struct loops_shape *loop = &p->loops.shape[shape];
     if (loop->text)
         return;
-    p->named_loops = heap_grow(p->named_loops, &p->named_capacity, p->named_loop_count + 1u,
+    p->named_loops = heap_grow(p->named_loops, &p->named_loop_capacity, p->named_loop_count + 1u,
                                sizeof *p->named_loops);
     uint32_t row = p->named_loop_count++;
     p->named_loops[row] =
@@ -343,8 +343,8 @@ static bool find_reference_strides(const struct loops_printer *p, const struct e
 /* Let `outer` be the loop around level m of a place: loop m - 1. Sets [*begin, *end) to the ops of the iteration of
  * `outer` in which the place is, and *first to the number of the first op of `outer` while all loops around it are in
  * their first iterations. For m = 0 these are all ops, and 0. */
-static void find_enclosing_ops(const struct loops_printer *p, const struct op_place *place,
-                               uint32_t m, uint64_t *begin, uint64_t *end, uint64_t *first)
+static void find_ops_of_outer_iteration(const struct loops_printer *p, const struct op_place *place,
+                                        uint32_t m, uint64_t *begin, uint64_t *end, uint64_t *first)
 {
     *begin = *first = 0;
     *end = p->ops_before_each_node[p->loops.count];
@@ -381,7 +381,7 @@ static bool add_aliases_for_reference(struct loops_printer *p, const struct encl
         if (m + 1 < r->op_place.depth || moves > 1)
             return false;
         uint64_t begin, end, of_first;
-        find_enclosing_ops(p, &r->op_place, m, &begin, &end, &of_first);
+        find_ops_of_outer_iteration(p, &r->op_place, m, &begin, &end, &of_first);
         int64_t iteration_count = by < a->depth ? p->named_loops[a->loop[by]].trip_count : 1;
         for (int64_t k = 0; k < iteration_count; k++) {
             int64_t at = r->op_place.iteration[m] + (by < a->depth ? r->strides[m][by] * k : 0);
@@ -415,7 +415,7 @@ static bool is_of_same_iteration(const struct enclosing_loops *a, const struct s
     return true;
 }
 
-static void print_row_name(struct text *out, uint32_t row)
+static void print_dot_and_row_number(struct text *out, uint32_t row)
 {
     text_putc(out, '.');
     text_put_i64(out, row);
@@ -442,11 +442,11 @@ static void print_reference(struct loops_printer *p, const struct enclosing_loop
         return;
     }
     if (is_of_same_iteration(a, &r)) {
-        print_row_name(p->out, r.op_place.row);
+        print_dot_and_row_number(p->out, r.op_place.row);
         return;
     }
     print_loop_name(p->out, r.op_place.loop[r.op_place.depth - 1]);
-    print_row_name(p->out, r.op_place.row);
+    print_dot_and_row_number(p->out, r.op_place.row);
     for (uint32_t m = 0; m < r.op_place.depth; m++) {
         const struct named_loop *named = &p->named_loops[r.op_place.loop[m]];
         int64_t of[DEPTH_MAX];
@@ -480,7 +480,7 @@ static void print_line(struct loops_printer *p, const char *text, const int64_t 
             print_number(p, a, *number++, at++);
         } else if (*c == LOOPS_OP && own) { /* a line "op ..." first has its own number */
             if (a->depth > 0)
-                print_row_name(p->out, (*row)++);
+                print_dot_and_row_number(p->out, (*row)++);
             else
                 text_put_i64(p->out, *number);
             number++;
@@ -541,7 +541,7 @@ static void print_alias_op(struct loops_printer *p, const struct alias *alias)
     }
     if (place.depth > depth)
         print_loop_name(p->out, place.loop[place.depth - 1]);
-    print_row_name(p->out, place.row);
+    print_dot_and_row_number(p->out, place.row);
     for (uint32_t m = 0; m < place.depth && place.depth > depth; m++) {
         const struct named_loop *named = &p->named_loops[place.loop[m]];
         text_putc(p->out, m == 0 ? '[' : ',');
@@ -580,7 +580,7 @@ static void print_aliases(struct loops_printer *p)
             text_putc(p->out, ']');
         }
         text_putc(p->out, ' ');
-        print_row_name(p->out, alias->row);
+        print_dot_and_row_number(p->out, alias->row);
         text_putc(p->out, '=');
         print_alias_op(p, alias);
     }

@@ -108,7 +108,7 @@ static bool read_expression(const struct reader *r, const char *at, const char *
 
 static uint32_t find_loop(const struct reader *r, const char *name, size_t size)
 {
-    for (struct id_probe at = id_map_probe(&r->names, hash_text(name, size));
+    for (struct id_probe at = id_map_begin_probe(&r->names, hash_text(name, size));
          id_map_next_row_with_hash(&r->names, &at);)
         if (strlen(r->loop[at.row].name) == size && memcmp(r->loop[at.row].name, name, size) == 0)
             return at.row;
@@ -189,10 +189,10 @@ static void add_alias(struct reader *r, struct alias alias)
 }
 
 /* Returns the first alias with that loop, row and value; NULL if there is none. */
-static const struct alias *find_alias(const struct reader *r, uint32_t loop, uint32_t row,
-                                      int64_t value)
+static const struct alias *find_alias_of_row_at_value(const struct reader *r, uint32_t loop,
+                                                      uint32_t row, int64_t value)
 {
-    struct id_probe at = id_map_probe(&r->aliases, alias_hash(loop, row, value));
+    struct id_probe at = id_map_begin_probe(&r->aliases, alias_hash(loop, row, value));
     while (id_map_next_row_with_hash(&r->aliases, &at)) {
         const struct alias *alias = &r->alias[at.row];
         if (alias->loop == loop && alias->row == row && alias->value == value)
@@ -306,7 +306,7 @@ static bool record_op_outside_loops(struct reader *r, struct word name, uint64_t
     if (!parse_i64(name.at, name.size, &text) || text < 0)
         return fault(r, "outside loops an op is named by a number, not '%.*s'", (int)name.size,
                      name.at);
-    if (find_alias(r, IR_NONE, 0, text) != NULL)
+    if (find_alias_of_row_at_value(r, IR_NONE, 0, text) != NULL)
         return fault(r, "there is an op %" PRId64 " already", text);
     add_alias(r, (struct alias){.loop = IR_NONE, .value = text, .op_number_in_flat_list = op});
     return true;
@@ -403,7 +403,7 @@ static bool find_op_in_iteration(struct reader *r, uint32_t loop, uint32_t row,
         *op = number;
         return true;
     }
-    const struct alias *alias = find_alias(r, loop, row, value[inner->depth]);
+    const struct alias *alias = find_alias_of_row_at_value(r, loop, row, value[inner->depth]);
     if (!aliased && around && alias != NULL)
         return find_op_of_alias(r, alias, value, op);
     return fault(r, "%s.%" PRIu32 "[%" PRId64 "] is outside the loop and no alias", inner->name,
@@ -412,7 +412,7 @@ static bool find_op_in_iteration(struct reader *r, uint32_t loop, uint32_t row,
 
 /* Sets *op to the number of the op that a name such as "A.3[L-1]" or ".3" means. Returns false after a message if there
  * is none. */
-static bool find_op_of_row(struct reader *r, struct word name, bool aliased, uint64_t *op)
+static bool resolve_op_reference(struct reader *r, struct word name, bool aliased, uint64_t *op)
 {
     const char *at = memchr(name.at, '.', name.size), *end = name.at + name.size;
     int64_t row, value[DEPTH_MAX];
@@ -450,10 +450,10 @@ static bool find_op_of_name(struct reader *r, struct word name, bool aliased, ui
         return true;
     }
     if (name.size > 0 && memchr(name.at, '.', name.size))
-        return find_op_of_row(r, name, aliased, op);
+        return resolve_op_reference(r, name, aliased, op);
     const struct alias *alias = NULL;
     if (name.size > 0 && parse_i64(name.at, name.size, &number))
-        alias = find_alias(r, IR_NONE, 0, number);
+        alias = find_alias_of_row_at_value(r, IR_NONE, 0, number);
     if (alias != NULL) {
         *op = alias->op_number_in_flat_list;
         return true;

@@ -34,11 +34,11 @@ static uint32_t add_shape(struct loops *l, uint64_t hash, struct loops_shape sha
     return l->shape_count++;
 }
 
-static uint32_t shape_of_line(struct loops *l, const char *text, size_t size, uint32_t numbers,
-                              bool is_op)
+static uint32_t intern_line_shape(struct loops *l, const char *text, size_t size, uint32_t numbers,
+                                  bool is_op)
 {
     uint64_t hash = hash_text(text, size);
-    for (struct id_probe at = id_map_probe(&l->shapes, hash);
+    for (struct id_probe at = id_map_begin_probe(&l->shapes, hash);
          id_map_next_row_with_hash(&l->shapes, &at);) {
         const char *other = l->shape[at.row].text;
         if (other && strncmp(other, text, size) == 0 && other[size] == '\0')
@@ -59,14 +59,14 @@ static bool loops_are_equal(const struct loops_shape *a, const struct loops_shap
 }
 
 /* Returns the row of a loop's shape, which is added if it is new. Its arrays must be in the arena. */
-static uint32_t shape_of_loop(struct loops *l, const struct loops_shape *loop)
+static uint32_t intern_loop_shape(struct loops *l, const struct loops_shape *loop)
 {
     uint64_t hash = hash_word(loop->trip_count, loop->body_length);
     for (uint32_t i = 0; i < loop->body_length; i++)
         hash = hash_word(hash, loop->body[i]);
     for (uint32_t i = 0; i < loop->number_count; i++)
         hash = hash_word(hash, (uint64_t)loop->stride[i]);
-    for (struct id_probe at = id_map_probe(&l->shapes, hash);
+    for (struct id_probe at = id_map_begin_probe(&l->shapes, hash);
          id_map_next_row_with_hash(&l->shapes, &at);)
         if (loops_are_equal(&l->shape[at.row], loop))
             return at.row;
@@ -117,8 +117,8 @@ void loops_add_line(struct loops *l, const char *line, size_t size, bool is_op)
         text[out++] = word_names_ops(word, before, is_op) ? LOOPS_OP : LOOPS_NUMBER;
         i += digits;
     }
-    node.shape = shape_of_line(l, text, out,
-                               (uint32_t)(l->number_count - node.index_of_first_number), is_op);
+    node.shape = intern_line_shape(l, text, out,
+                                   (uint32_t)(l->number_count - node.index_of_first_number), is_op);
     l->node = heap_grow(l->node, &l->capacity, l->count + 1, sizeof *l->node);
     l->node[l->count++] = node;
     free(text);
@@ -177,7 +177,7 @@ static uint32_t count_iterations(const struct loops *l, uint64_t at, uint32_t pe
 
 const char *const loops_labels[] = {"layer=\1", "chunk=\1", "step=\1", "micro=\1"};
 
-uint32_t loops_number_of_label(const struct loops_shape *shape, const char *label)
+uint32_t loops_number_index_of_label(const struct loops_shape *shape, const char *label)
 {
     const char *found = shape->text ? strstr(shape->text, label) : NULL;
     uint32_t index = 0;
@@ -194,8 +194,8 @@ static bool labels_differ(const struct loops *l, uint64_t a, uint64_t b)
     if (!x->text != !y->text)
         return true;
     for (int i = 0; i < LOOPS_LABELS; i++) {
-        uint32_t index_x = loops_number_of_label(x, loops_labels[i]),
-                 index_y = loops_number_of_label(y, loops_labels[i]);
+        uint32_t index_x = loops_number_index_of_label(x, loops_labels[i]),
+                 index_y = loops_number_index_of_label(y, loops_labels[i]);
         if ((index_x == UINT32_MAX) != (index_y == UINT32_MAX) ||
             (index_x != UINT32_MAX &&
              numbers_of_node(l, a)[index_x] != numbers_of_node(l, b)[index_y]))
@@ -258,11 +258,11 @@ static struct loops_node make_loop(struct loops *l, uint64_t at, struct found_lo
             *next++ = numbers_of_node(l, at + i + found.period)[k] - first;
             add_number(l, first);
         }
-    node.shape = shape_of_loop(l, &loop);
+    node.shape = intern_loop_shape(l, &loop);
     return node;
 }
 
-static uint64_t *find_next_of_same_shape(const struct loops *l, uint64_t from)
+static uint64_t *list_next_node_of_same_shape(const struct loops *l, uint64_t from)
 {
     uint64_t *again = heap_alloc(l->count - from + 1, sizeof *again);
     uint64_t *last = heap_alloc(l->shape_count + 1u, sizeof *last);
@@ -278,7 +278,7 @@ static uint64_t *find_next_of_same_shape(const struct loops *l, uint64_t from)
 static void roll_loops_up_to(struct loops *l, uint64_t from, uint32_t period_max)
 {
     uint64_t end = l->count, out = from;
-    uint64_t *again = find_next_of_same_shape(l, from);
+    uint64_t *again = list_next_node_of_same_shape(l, from);
     for (uint64_t at = from; at < end;) {
         struct found_loop_lengths found = find_loop(l, again, from, at, end, period_max);
         if (found.iteration_count == 0) {

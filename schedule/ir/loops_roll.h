@@ -60,7 +60,7 @@ extern const char *const loops_labels[LOOPS_LABELS];
 
 /* Finds a label such as "layer=" in the text of a shape. Returns the index, among the shape's numbers, of the number
  * after the label; UINT32_MAX if the shape is a loop's or lacks the label. */
-uint32_t loops_number_of_label(const struct loops_shape *shape, const char *label);
+uint32_t loops_number_index_of_label(const struct loops_shape *shape, const char *label);
 
 /* Rolls the nodes from `from` on into loops: each loop becomes one node, so there are fewer nodes afterwards. */
 void loops_roll(struct loops *loops, uint64_t from);

@@ -39,13 +39,14 @@ uint32_t mesh_rank_at(const struct mesh *mesh, const uint32_t coordinate[MESH_AX
 }
 
 /* Returns the number of coordinates of an axis in a set. */
-static uint32_t axis_set_size(const struct mesh *mesh, const struct axis_set *set)
+static uint32_t axis_coordinate_set_size(const struct mesh *mesh,
+                                         const struct axis_coordinate_set *set)
 {
     return set->count ? set->count : mesh->axis[set->axis].size;
 }
 
 /* Sets *place to the index of a coordinate in the set; returns false if the set does not have it. */
-static bool axis_set_index_of_coordinate(const struct axis_set *set, uint32_t coordinate,
+static bool index_in_axis_coordinate_set(const struct axis_coordinate_set *set, uint32_t coordinate,
                                          uint32_t *place)
 {
     if (set->count == 0) {
@@ -70,7 +71,7 @@ uint32_t group_rank_count(const struct mesh *mesh, const struct group *group)
 {
     uint32_t size = 1;
     for (uint32_t i = 0; i < group->axis_count; i++)
-        size *= axis_set_size(mesh, &group->axis[i]);
+        size *= axis_coordinate_set_size(mesh, &group->axis[i]);
     return size;
 }
 
@@ -90,11 +91,11 @@ bool group_find_member(const struct mesh *mesh, const struct group *group, uint3
     mesh_coordinates(mesh, rank, coordinate);
     *index = 0;
     for (uint32_t i = 0; i < group->axis_count; i++) {
-        const struct axis_set *set = &group->axis[i];
+        const struct axis_coordinate_set *set = &group->axis[i];
         uint32_t place;
-        if (!axis_set_index_of_coordinate(set, coordinate[set->axis], &place))
+        if (!index_in_axis_coordinate_set(set, coordinate[set->axis], &place))
             return false;
-        *index = *index * axis_set_size(mesh, set) + place;
+        *index = *index * axis_coordinate_set_size(mesh, set) + place;
     }
     uint32_t listed = group_axis_mask(group);
     *instance = 0;
@@ -104,13 +105,13 @@ bool group_find_member(const struct mesh *mesh, const struct group *group, uint3
     return true;
 }
 
-uint32_t group_rank_of_member(const struct mesh *mesh, const struct group *group, uint32_t instance,
-                              uint32_t index)
+uint32_t group_global_rank_of_member(const struct mesh *mesh, const struct group *group,
+                                     uint32_t instance, uint32_t index)
 {
     uint32_t coordinate[MESH_AXES_MAX], listed = group_axis_mask(group);
     for (uint32_t i = group->axis_count; i-- > 0;) {
-        const struct axis_set *set = &group->axis[i];
-        uint32_t size = axis_set_size(mesh, set);
+        const struct axis_coordinate_set *set = &group->axis[i];
+        uint32_t size = axis_coordinate_set_size(mesh, set);
         uint32_t place = index % size;
         coordinate[set->axis] = set->count ? set->coordinates[place] : place;
         index /= size;
@@ -132,7 +133,7 @@ bool group_peer(const struct mesh *mesh, const struct group *group, uint32_t ran
     if (!group_find_member(mesh, group, rank, &instance, &index) || by <= -size || by >= size ||
         index + by < 0 || index + by >= size)
         return false;
-    *peer = group_rank_of_member(mesh, group, instance, (uint32_t)(index + by));
+    *peer = group_global_rank_of_member(mesh, group, instance, (uint32_t)(index + by));
     return true;
 }
 
@@ -141,7 +142,7 @@ bool role_has_rank(const struct mesh *mesh, const struct role *role, uint32_t ra
     uint32_t coordinate[MESH_AXES_MAX], place;
     mesh_coordinates(mesh, rank, coordinate);
     for (uint32_t i = 0; i < role->axis_count; i++)
-        if (!axis_set_index_of_coordinate(&role->axis[i], coordinate[role->axis[i].axis], &place))
+        if (!index_in_axis_coordinate_set(&role->axis[i], coordinate[role->axis[i].axis], &place))
             return false;
     return true;
 }

@@ -22,7 +22,7 @@ struct mesh {
     } axis[MESH_AXES_MAX];
 };
 
-struct axis_set {
+struct axis_coordinate_set {
     uint8_t axis;   /* index of the axis in mesh.axis */
     uint32_t count; /* number of coordinates in the set; 0: all */
     /* the coordinates, ascending, in the owner's memory (the ir's arena); NULL: all */
@@ -32,14 +32,14 @@ struct axis_set {
 struct group {
     char name[MESH_NAME_MAX];
     uint32_t axis_count;
-    struct axis_set axis[MESH_AXES_MAX];
+    struct axis_coordinate_set axis[MESH_AXES_MAX];
 };
 
 /* The ranks that run one and the same list of ops: those whose coordinates lie in all listed sets. */
 struct role {
     char name[MESH_NAME_MAX];
     uint32_t axis_count; /* 0: all ranks */
-    struct axis_set axis[MESH_AXES_MAX];
+    struct axis_coordinate_set axis[MESH_AXES_MAX];
     uint32_t op_begin, op_count; /* its ops, which are contiguous in the op table */
 };
 
@@ -73,8 +73,8 @@ uint32_t group_instance_count(const struct mesh *mesh, const struct group *group
 bool group_find_member(const struct mesh *mesh, const struct group *group, uint32_t rank,
                        uint32_t *instance, uint32_t *index);
 /* Returns the rank with an index in an instance of a group; the inverse of group_find_member(). */
-uint32_t group_rank_of_member(const struct mesh *mesh, const struct group *group, uint32_t instance,
-                              uint32_t index);
+uint32_t group_global_rank_of_member(const struct mesh *mesh, const struct group *group,
+                                     uint32_t instance, uint32_t index);
 
 /* True if the rank runs the role's list. */
 bool role_has_rank(const struct mesh *mesh, const struct role *role, uint32_t rank);

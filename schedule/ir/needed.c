@@ -37,7 +37,7 @@ void needed_find_tokens(struct needed_tokens *n, const struct token_layout *layo
         int64_t begin = document_begin(documents, document),
                 end = layout_rows_below(layout, documents, context,
                                         documents->document_end[document]),
-                run = layout_run_end(layout, documents, context, row);
+                run = layout_run_end_row(layout, documents, context, row);
         if (window > 0) { /* each run of neighbours has a window of its own */
             if (layout->kind == LAYOUT_STRIPED)
                 run = row + 1;
@@ -81,7 +81,7 @@ int64_t needed_rows_below(const struct needed_tokens *n, int64_t position)
            (own_rows_below(n, end) - own_rows_below(n, r->begin_position));
 }
 
-int64_t needed_rows_of_owner(const struct needed_tokens *n, uint32_t owner)
+int64_t needed_row_count_of_owner(const struct needed_tokens *n, uint32_t owner)
 {
     int64_t rows = 0;
     for (size_t i = 0; i < n->range_count && owner != n->context_rank; i++)
@@ -97,7 +97,7 @@ struct seen_range_end {
     uint32_t context;
 };
 
-static int compare_bounds(const void *left, const void *right)
+static int compare_range_ends_by_position(const void *left, const void *right)
 {
     const struct seen_range_end *a = left, *b = right;
     return (a->position > b->position) - (a->position < b->position);
@@ -105,9 +105,9 @@ static int compare_bounds(const void *left, const void *right)
 
 /* Returns what layout_rows_below() returns, for positions that ascend from call to call. *passed: the number of the
  * rank's runs before the position, which the function updates; 0 before the first call. */
-static int64_t ascending_rows_below(const struct token_layout *layout,
-                                    const struct document_list *documents, uint32_t owner,
-                                    int64_t position, uint32_t *passed)
+static int64_t rows_below_ascending_position(const struct token_layout *layout,
+                                             const struct document_list *documents, uint32_t owner,
+                                             int64_t position, uint32_t *passed)
 {
     if (layout->kind != LAYOUT_DEALT)
         return layout_rows_below(layout, documents, owner, position);
@@ -139,14 +139,14 @@ void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
         }
     }
     if (count > 0)
-        qsort(bound, count, sizeof *bound, compare_bounds);
+        qsort(bound, count, sizeof *bound, compare_range_ends_by_position);
     memset(rows, 0, (size_t)layout->cp * layout->cp * sizeof *rows);
     for (size_t i = 0; i < count; i++) {
         int64_t *of = rows + (size_t)bound[i].context * layout->cp, sign = bound[i].sign;
         for (uint32_t owner = 0;
              owner < layout->cp && (i == 0 || bound[i].position != bound[i - 1].position); owner++)
-            below[owner] =
-                ascending_rows_below(layout, documents, owner, bound[i].position, &passed[owner]);
+            below[owner] = rows_below_ascending_position(layout, documents, owner,
+                                                         bound[i].position, &passed[owner]);
         for (uint32_t owner = 0; owner < layout->cp; owner++)
             of[owner] += sign * below[owner];
     }
@@ -164,7 +164,7 @@ struct token_reads {
     int64_t position, reading_ranks, reads_before;
 };
 
-static int compare_reads(const void *left, const void *right)
+static int compare_reads_by_position(const void *left, const void *right)
 {
     const struct token_reads *a = left, *b = right;
     return (a->position > b->position) - (a->position < b->position);
@@ -172,9 +172,9 @@ static int compare_reads(const void *left, const void *right)
 
 /* Sorts r[] by position. On entry reading_ranks is the change at the position, +1 or -1; replaces it by the number from
  * the position on. Fills reads_before. */
-static void count_reads_before(struct token_reads *r, size_t count)
+static void sort_and_count_reads(struct token_reads *r, size_t count)
 {
-    qsort(r, count, sizeof *r, compare_reads);
+    qsort(r, count, sizeof *r, compare_reads_by_position);
     for (size_t i = 1; i < count; i++) {
         r[i].reads_before =
             r[i - 1].reads_before + r[i - 1].reading_ranks * (r[i].position - r[i - 1].position);
@@ -199,16 +199,16 @@ static int64_t reads_before_position(const struct token_reads *r, size_t count, 
 }
 
 /* Returns the number of reads of one rank's rows by all ranks; a rank reads each of its own rows once. */
-static int64_t reads_of_rank(const struct token_reads *r, size_t count,
-                             const struct token_layout *layout,
-                             const struct document_list *documents, uint32_t owner)
+static int64_t count_reads_of_owned_rows(const struct token_reads *r, size_t count,
+                                         const struct token_layout *layout,
+                                         const struct document_list *documents, uint32_t owner)
 {
     int64_t reads = 0, row = 0, own = layout->sequence_tokens / layout->cp;
     while (row < own) {
         int64_t begin = layout_gathered_position(layout, documents, owner, row),
                 end = layout->kind == LAYOUT_STRIPED
                           ? row + 1
-                          : layout_run_end(layout, documents, owner, row);
+                          : layout_run_end_row(layout, documents, owner, row);
         reads += reads_before_position(r, count, begin + end - row) -
                  reads_before_position(r, count, begin);
         row = end;
@@ -233,9 +233,9 @@ struct needed_max_rows needed_max_rows(const struct token_layout *layout,
             reads[count++] = (struct token_reads){needed.range[i].end_position, -1, 0};
         }
     }
-    count_reads_before(reads, count);
+    sort_and_count_reads(reads, count);
     for (uint32_t c = 0; c < layout->cp; c++) {
-        int64_t sent = reads_of_rank(reads, count, layout, documents, c) -
+        int64_t sent = count_reads_of_owned_rows(reads, count, layout, documents, c) -
                        layout->sequence_tokens / layout->cp;
         most.sent_rows = sent > most.sent_rows ? sent : most.sent_rows;
     }
@@ -267,14 +267,14 @@ void needed_list_sent(struct needed_rows *rows, const struct token_layout *layou
 {
     struct needed_tokens needed = {0};
     *rows = (struct needed_rows){
-        heap_zalloc(layout->cp + (size_t)1, sizeof *rows->first_row_of_peer), NULL};
+        heap_zalloc(layout->cp + (size_t)1, sizeof *rows->first_row_by_peer), NULL};
     for (uint32_t to = 0; to < layout->cp; to++) {
         needed_find_tokens(&needed, layout, documents, to, window);
-        rows->first_row_of_peer[to + 1] =
-            rows->first_row_of_peer[to] + needed_rows_of_owner(&needed, context);
+        rows->first_row_by_peer[to + 1] =
+            rows->first_row_by_peer[to] + needed_row_count_of_owner(&needed, context);
         rows->row =
-            heap_realloc(rows->row, (size_t)rows->first_row_of_peer[to + 1] + 1, sizeof *rows->row);
-        list_needed_rows(&needed, context, false, rows->row + rows->first_row_of_peer[to]);
+            heap_realloc(rows->row, (size_t)rows->first_row_by_peer[to + 1] + 1, sizeof *rows->row);
+        list_needed_rows(&needed, context, false, rows->row + rows->first_row_by_peer[to]);
     }
     needed_release(&needed);
 }
@@ -285,19 +285,19 @@ void needed_list_received(struct needed_rows *rows, const struct token_layout *l
     struct needed_tokens needed = {0};
     needed_find_tokens(&needed, layout, documents, context, window);
     *rows =
-        (struct needed_rows){heap_zalloc(layout->cp + (size_t)1, sizeof *rows->first_row_of_peer),
+        (struct needed_rows){heap_zalloc(layout->cp + (size_t)1, sizeof *rows->first_row_by_peer),
                              heap_alloc((size_t)needed.row_count + 1, sizeof *rows->row)};
     for (uint32_t from = 0; from < layout->cp; from++)
-        rows->first_row_of_peer[from + 1] =
-            rows->first_row_of_peer[from] +
-            list_needed_rows(&needed, from, true, rows->row + rows->first_row_of_peer[from]);
-    assert(rows->first_row_of_peer[layout->cp] == needed.row_count);
+        rows->first_row_by_peer[from + 1] =
+            rows->first_row_by_peer[from] +
+            list_needed_rows(&needed, from, true, rows->row + rows->first_row_by_peer[from]);
+    assert(rows->first_row_by_peer[layout->cp] == needed.row_count);
     needed_release(&needed);
 }
 
 void needed_rows_release(struct needed_rows *rows)
 {
-    free(rows->first_row_of_peer);
+    free(rows->first_row_by_peer);
     free(rows->row);
     *rows = (struct needed_rows){0};
 }

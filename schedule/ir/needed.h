@@ -40,7 +40,7 @@ void needed_release(struct needed_tokens *needed);
 /* Returns how many needed rows are tokens before a position. */
 int64_t needed_rows_below(const struct needed_tokens *needed, int64_t position);
 /* Returns how many rows of `owner` the rank needs; 0 if it is the rank itself. */
-int64_t needed_rows_of_owner(const struct needed_tokens *needed, uint32_t owner);
+int64_t needed_row_count_of_owner(const struct needed_tokens *needed, uint32_t owner);
 
 /* Fills rows[rank * cp + owner] with the number of rows of `owner` that `rank` needs, for all context ranks. */
 void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
@@ -56,7 +56,7 @@ struct needed_max_rows needed_max_rows(const struct token_layout *layout,
 /* The rows that a rank sends, or those that it receives, sorted by the other rank, which is called the peer. */
 struct needed_rows {
     /* [cp + 1] index in `row` of the first row of each peer; the last element is the number of rows; on the heap */
-    int64_t *first_row_of_peer;
+    int64_t *first_row_by_peer;
     /* for sent rows: the number of the row among the rank's own rows; for received rows: its index among all needed
      * rows in the order of positions or, in a round of a tile plan, its packed row; on the heap */
     int64_t *row;

@@ -4,7 +4,7 @@
 
 #include <assert.h>
 
-const struct repeat_run *repeats_run_before(const struct repeats *r, uint32_t op)
+const struct repeat_run *repeats_last_run_up_to_op(const struct repeats *r, uint32_t op)
 {
     uint32_t low = 0, high = r->run_count;
     while (low < high) {
@@ -19,7 +19,7 @@ const struct repeat_run *repeats_run_before(const struct repeats *r, uint32_t op
 
 struct repeat_place repeats_place_of(const struct repeats *r, uint32_t op)
 {
-    const struct repeat_run *run = repeats_run_before(r, op);
+    const struct repeat_run *run = repeats_last_run_up_to_op(r, op);
     if (run == NULL || op - run->first_op >= run->ops_per_iteration * run->iteration_count)
         return (struct repeat_place){0};
     uint32_t iteration = (op - run->first_op) / run->ops_per_iteration;
@@ -37,7 +37,7 @@ static int32_t iteration_value_in_whole_list(const struct repeats *r, int32_t va
 
 uint32_t repeats_op_id_in_whole_list(const struct repeats *r, uint32_t op)
 {
-    const struct repeat_run *run = repeats_run_before(r, op);
+    const struct repeat_run *run = repeats_last_run_up_to_op(r, op);
     if (run == NULL)
         return op;
     bool behind = op >= run->first_op + run->gap_before_iteration * run->ops_per_iteration;
@@ -45,8 +45,8 @@ uint32_t repeats_op_id_in_whole_list(const struct repeats *r, uint32_t op)
            (behind ? r->copies_per_gap * run->ops_per_iteration : 0);
 }
 
-struct repeat_place repeats_place_of_referred_op(const struct repeats *r, uint32_t from,
-                                                 uint32_t copy, uint32_t op)
+struct repeat_place repeats_whole_list_place_of_ref(const struct repeats *r, uint32_t from,
+                                                    uint32_t copy, uint32_t op)
 {
     struct repeat_place a = repeats_place_of(r, from), b = repeats_place_of(r, op);
     if (b.run == NULL)
@@ -65,18 +65,18 @@ struct repeat_place repeats_place_of_referred_op(const struct repeats *r, uint32
     return b;
 }
 
-uint32_t repeats_id_of_referred_op(const struct repeats *r, uint32_t from, uint32_t copy,
-                                   uint32_t op)
+uint32_t repeats_whole_list_op_id_of_ref(const struct repeats *r, uint32_t from, uint32_t copy,
+                                         uint32_t op)
 {
-    struct repeat_place at = repeats_place_of_referred_op(r, from, copy, op);
+    struct repeat_place at = repeats_whole_list_place_of_ref(r, from, copy, op);
     if (at.run == NULL)
         return repeats_op_id_in_whole_list(r, op);
     return at.run->first_op + at.run->ops_left_out_before +
            at.iteration * at.run->ops_per_iteration + at.op_in_iteration;
 }
 
-bool repeats_references_correspond(const struct repeats *r, uint32_t op, int32_t value,
-                                   uint32_t other, int32_t step)
+bool repeats_refs_match_over_iterations(const struct repeats *r, uint32_t op, int32_t value,
+                                        uint32_t other, int32_t step)
 {
     struct repeat_place a = repeats_place_of(r, op), b = repeats_place_of(r, other);
     int32_t away = a.value_of_iteration - value;
@@ -106,9 +106,9 @@ uint32_t repeats_whole_op_count(const struct repeats *r, uint32_t role, uint32_t
 /* Appends the rows for the copies of a run's iteration before its gap, copies_per_gap times. The rows of that iteration
  * are the last ones before row `end` of the short list's table; op[]: the op of each row. Returns the array, which may
  * have moved. */
-static struct repeat_row *add_copies(const struct repeats *r, const struct repeat_run *run,
-                                     const uint32_t *op, uint32_t end, struct repeat_row *row,
-                                     size_t *capacity, uint32_t *rows)
+static struct whole_list_row *
+append_iteration_copies(const struct repeats *r, const struct repeat_run *run, const uint32_t *op,
+                        uint32_t end, struct whole_list_row *row, size_t *capacity, uint32_t *rows)
 {
     uint32_t begin = end,
              first = run->first_op + (run->gap_before_iteration - 1) * run->ops_per_iteration;
@@ -118,14 +118,15 @@ static struct repeat_row *add_copies(const struct repeats *r, const struct repea
                     sizeof *row);
     for (uint32_t copy = 1; copy <= r->copies_per_gap; copy++)
         for (uint32_t i = begin; i < end; i++)
-            row[(*rows)++] = (struct repeat_row){i, copy, end - begin};
+            row[(*rows)++] = (struct whole_list_row){i, copy, end - begin};
     return row;
 }
 
-struct repeat_row *repeats_rows_in_whole_list(const struct repeats *r, uint32_t role,
-                                              const uint32_t *op, uint32_t count, uint32_t *rows)
+struct whole_list_row *repeats_expand_rows_to_whole_list(const struct repeats *r, uint32_t role,
+                                                         const uint32_t *op, uint32_t count,
+                                                         uint32_t *rows)
 {
-    struct repeat_row *row = NULL;
+    struct whole_list_row *row = NULL;
     size_t capacity = 0;
     uint32_t i = 0;
     *rows = 0;
@@ -138,10 +139,10 @@ struct repeat_row *repeats_rows_in_whole_list(const struct repeats *r, uint32_t 
                            : UINT32_MAX;
         for (; i < count && op[i] < gap; i++) {
             row = heap_grow(row, &capacity, *rows + (size_t)1, sizeof *row);
-            row[(*rows)++] = (struct repeat_row){i, 0, 0};
+            row[(*rows)++] = (struct whole_list_row){i, 0, 0};
         }
         if (run != NULL)
-            row = add_copies(r, run, op, i, row, &capacity, rows);
+            row = append_iteration_copies(r, run, op, i, row, &capacity, rows);
     }
     return row;
 }

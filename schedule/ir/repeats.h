@@ -54,7 +54,7 @@ struct repeat_place {
 };
 
 /* Returns the last run that begins at this op or before it; NULL if there is none. */
-const struct repeat_run *repeats_run_before(const struct repeats *repeats, uint32_t op);
+const struct repeat_run *repeats_last_run_up_to_op(const struct repeats *repeats, uint32_t op);
 
 struct repeat_place repeats_place_of(const struct repeats *repeats, uint32_t op);
 
@@ -64,20 +64,20 @@ uint32_t repeats_op_id_in_whole_list(const struct repeats *repeats, uint32_t op)
 /* Translates a reference from the short list to the whole list. In the short list, op `from` refers to op `op`. copy:
  * 0: the reference of `from` itself; n > 0: that of its n-th copy in the whole list. Returns the place of the op to
  * which this reference leads in the whole list; its `iteration` is counted there. run NULL: `op` is in no run. */
-struct repeat_place repeats_place_of_referred_op(const struct repeats *repeats, uint32_t from,
-                                                 uint32_t copy, uint32_t op);
+struct repeat_place repeats_whole_list_place_of_ref(const struct repeats *repeats, uint32_t from,
+                                                    uint32_t copy, uint32_t op);
 
-/* Returns the id, in the whole list, of the op whose place repeats_place_of_referred_op() returns for these arguments;
- * if `op` is in no run, the id of `op` itself. */
-uint32_t repeats_id_of_referred_op(const struct repeats *repeats, uint32_t from, uint32_t copy,
-                                   uint32_t op);
+/* Returns the id, in the whole list, of the op whose place repeats_whole_list_place_of_ref() returns for these
+ * arguments; if `op` is in no run, the id of `op` itself. */
+uint32_t repeats_whole_list_op_id_of_ref(const struct repeats *repeats, uint32_t from,
+                                         uint32_t copy, uint32_t op);
 
 /* True if two references correspond: one to `op` from an iteration with the value `value`, and one to `other` from the
  * iteration with the value value + step. They correspond if both lead to the same op of an iteration at the same
  * distance of values. References that are not by distance (max_distance_of_iteration_values) correspond if they lead to
  * the same op. */
-bool repeats_references_correspond(const struct repeats *repeats, uint32_t op, int32_t value,
-                                   uint32_t other, int32_t step);
+bool repeats_refs_match_over_iterations(const struct repeats *repeats, uint32_t op, int32_t value,
+                                        uint32_t other, int32_t step);
 
 /* Returns the number of times that an op of the short list occurs in the whole list: 1, or 1 + copies_per_gap. */
 uint32_t repeats_occurrence_count(const struct repeats *repeats, uint32_t op);
@@ -90,7 +90,7 @@ uint32_t repeats_whole_op_count(const struct repeats *repeats, uint32_t role, ui
 /* One row of a table of the whole list that is sorted by ops, such as the table of buffers by first use. It corresponds
  * to row number `row` of the short list's table. copy 0: it is that row itself; from 1 on: it is a copy of the row for
  * an iteration that the short list leaves out. */
-struct repeat_row {
+struct whole_list_row {
     uint32_t row, copy;
     /* for a copy: how many rows before this one the previous copy of the row is, or, for the first copy, the row
      * itself */
@@ -99,7 +99,8 @@ struct repeat_row {
 
 /* Returns the rows that a table of one role has in the whole list, as an array on the heap, and sets *rows to its
  * length. op[count]: the op of each row of the short list's table, ascending. */
-struct repeat_row *repeats_rows_in_whole_list(const struct repeats *repeats, uint32_t role,
-                                              const uint32_t *op, uint32_t count, uint32_t *rows);
+struct whole_list_row *repeats_expand_rows_to_whole_list(const struct repeats *repeats,
+                                                         uint32_t role, const uint32_t *op,
+                                                         uint32_t count, uint32_t *rows);
 
 #endif

@@ -16,7 +16,7 @@ void routing_init(struct routing *r, struct arena *arena, uint32_t experts, uint
     r->expert_shares_by_list = arena_array(arena, layers + 1u, sizeof *r->expert_shares_by_list);
     r->share_list_by_layer = arena_array(arena, layers + 1u, sizeof *r->share_list_by_layer);
     for (uint32_t l = 0; l < layers; l++)
-        r->share_list_by_layer[l] = ROUTING_NONE;
+        r->share_list_by_layer[l] = ROUTING_NO_SHARE_LIST;
 }
 
 void routing_init_even(struct routing *r, struct arena *arena, uint32_t experts, uint32_t copies,
@@ -55,9 +55,9 @@ void routing_copy(struct routing *to, struct arena *arena, const struct routing 
     }
     routing_init(to, arena, from->expert_count, from->copies_per_token, from->layer_count);
     to->capacity = from->capacity;
-    to->spreads_experts_of_token = from->spreads_experts_of_token;
+    to->deals_experts_in_shuffled_order = from->deals_experts_in_shuffled_order;
     for (uint32_t l = 0; l < from->layer_count; l++)
-        if (from->share_list_by_layer[l] != ROUTING_NONE)
+        if (from->share_list_by_layer[l] != ROUTING_NO_SHARE_LIST)
             routing_set_shares(to, arena, l,
                                from->expert_shares_by_list[from->share_list_by_layer[l]]);
 }
@@ -130,14 +130,14 @@ static void deal_token_copies_to_experts(const struct routing *r, uint32_t list,
 }
 
 /* Fills order[experts] with the experts in the order in which slots are dealt to them: by number or, if
- * spreads_experts_of_token, shuffled by a fixed generator (splitmix64), so that the experts of a token are a sample of
- * all. */
+ * deals_experts_in_shuffled_order, shuffled by a fixed generator (splitmix64), so that the experts of a token are a
+ * sample of all. */
 static void fill_deal_order(const struct routing *r, uint32_t *order)
 {
     uint64_t state = r->expert_count;
     for (uint32_t e = 0; e < r->expert_count; e++)
         order[e] = e;
-    for (uint32_t e = r->expert_count; r->spreads_experts_of_token && e-- > 1;) {
+    for (uint32_t e = r->expert_count; r->deals_experts_in_shuffled_order && e-- > 1;) {
         uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
         z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
         z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
@@ -204,13 +204,13 @@ int64_t routing_kept_rows(const struct routing *r, uint32_t list, int64_t rows)
     return sum;
 }
 
-struct routing_fullest_expert routing_find_fullest_expert(const struct routing *r, uint32_t list,
-                                                          int64_t rows, uint32_t ranks)
+struct routing_fullest_rank routing_find_fullest_rank(const struct routing *r, uint32_t list,
+                                                      int64_t rows, uint32_t ranks)
 {
     const uint32_t own = r->expert_count / ranks;
     int64_t *count = heap_zalloc(r->expert_count, sizeof *count);
     int64_t *of_rank = heap_zalloc(ranks, sizeof *of_rank);
-    struct routing_fullest_expert fullest = {0};
+    struct routing_fullest_rank fullest = {0};
     routing_rows_of_experts(r, list, rows, count);
     for (uint32_t e = 0; e < own * ranks; e++)
         of_rank[e / own] += count[e];
@@ -312,7 +312,7 @@ static const char *why_sent_rows_unfit(const struct routing *r, const struct wor
     if (moved != (once ? rows : routing_kept_rows(r, list, rows)) * cols)
         return "the elements that a rank sends are not those of its copies";
     const int64_t needed = once ? routing_count_arrived_tokens(r, list, rows, ranks, NULL)
-                                : routing_find_fullest_expert(r, list, rows, ranks).copies;
+                                : routing_find_fullest_rank(r, list, rows, ranks).copies;
     const int64_t room = work->all_to_all.bytes / (int64_t)dtype_bytes((enum dtype)work->in) / cols;
     if (room < needed * ranks)
         return once ? no_room_for_arrived : no_room_for_fullest;
@@ -338,7 +338,7 @@ static const char *why_permuted_rows_unfit(const struct routing *r, const struct
         if (work->permute.rows < routing_count_arrived_tokens(r, list, rows, ranks, NULL) * ranks)
             return no_room_for_arrived;
     }
-    return row_capacity_of(work) < routing_find_fullest_expert(r, list, rows, ranks).copies * ranks
+    return row_capacity_of(work) < routing_find_fullest_rank(r, list, rows, ranks).copies * ranks
                ? no_room_for_fullest
                : NULL;
 }
@@ -346,7 +346,7 @@ static const char *why_permuted_rows_unfit(const struct routing *r, const struct
 const char *routing_why_unfit(const struct routing *r, const struct work *work, uint32_t group,
                               uint32_t ranks)
 {
-    const int64_t list = work_routing_list_index(work), dealt = work_routed_copies(work);
+    const int64_t list = work_routing_list_index(work), dealt = work_routed_copies_per_rank(work);
     if (list < 0)
         return NULL;
     if (list >= r->list_count)
@@ -376,7 +376,7 @@ const char *routing_why_unfit(const struct routing *r, const struct work *work, 
         return why_sent_rows_unfit(r, work, (uint32_t)list, rows, ranks);
     if (work_is_permutation(work))
         return why_permuted_rows_unfit(r, work, (uint32_t)list, rows, ranks);
-    const struct routing_fullest_expert fullest =
-        routing_find_fullest_expert(r, (uint32_t)list, rows, ranks);
+    const struct routing_fullest_rank fullest =
+        routing_find_fullest_rank(r, (uint32_t)list, rows, ranks);
     return row_capacity_of(work) < fullest.copies * ranks ? no_room_for_fullest : NULL;
 }

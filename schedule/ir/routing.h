@@ -10,9 +10,9 @@
  * With a capacity an expert takes at most ceil(factor n k / experts) copies of a rank's tokens, but not more than n,
  * and drops the others: those of the last tokens or, by probability, copies spread over all tokens. Probability does
  * not depend on the router's weights, since dealing replaces its choice. With padding each expert gets exactly that
- * many rows, some of which may be no copies. With `spreads_experts_of_token` slots are dealt to experts in a shuffled
- * order, so that the experts of a token are on as many ranks as chance would put them on; in the order of experts they
- * are on more.
+ * many rows, some of which may be no copies. With `deals_experts_in_shuffled_order` slots are dealt to experts in a
+ * shuffled order, so that the experts of a token are on as many ranks as chance would put them on; in the order of
+ * experts they are on more.
  *
  * A caller who asks for a schedule makes one of these and passes it as `routing` of struct request; step_build() copies
  * it into the schedule. All memory comes from the arena that is passed. */
@@ -44,20 +44,20 @@ enum { CAPACITY_UNIT = 1000000, CAPACITY_MAX = 1000 * CAPACITY_UNIT };
 
 struct routing {
     struct expert_capacity capacity;
-    bool spreads_experts_of_token; /* experts of a token are on as many ranks as by chance */
+    bool deals_experts_in_shuffled_order; /* experts of a token are on as many ranks as by chance */
     /* the experts of a layer, and the copies of a token, which are at most as many; both 0: routing is even */
     uint32_t expert_count, copies_per_token;
     uint32_t layer_count;
     uint32_t list_count;
     /* [list_count][experts], from 0 to ROUTING_SHARE_MAX, not all 0; no two lists are equal */
     const int64_t **expert_shares_by_list;
-    /* [layer_count] row of expert_shares_by_list; ROUTING_NONE: not set */
+    /* [layer_count] row of expert_shares_by_list; ROUTING_NO_SHARE_LIST: not set */
     uint32_t *share_list_by_layer;
     /* name of the choice, for reports; NULL: none; borrowed. routing_copy() leaves it out, so a schedule has none. */
     const char *name;
 };
 
-#define ROUTING_NONE UINT32_MAX
+#define ROUTING_NO_SHARE_LIST UINT32_MAX
 
 /* Begins the routing of `layers` layers, none of which has a list of shares yet. */
 void routing_init(struct routing *routing, struct arena *arena, uint32_t experts, uint32_t copies,
@@ -91,13 +91,12 @@ int64_t routing_kept_rows(const struct routing *routing, uint32_t list, int64_t 
 /* The rank that gets the most copies if each of `ranks` ranks, with experts / ranks experts each, deals `rows` tokens.
  * copies: how many of its copies come from each rank, padding included; median: the median of that number over all
  * ranks, the upper one of two. */
-struct routing_fullest_expert {
+struct routing_fullest_rank {
     uint32_t rank;
     int64_t copies, median;
 };
-struct routing_fullest_expert routing_find_fullest_expert(const struct routing *routing,
-                                                          uint32_t list, int64_t rows,
-                                                          uint32_t ranks);
+struct routing_fullest_rank routing_find_fullest_rank(const struct routing *routing, uint32_t list,
+                                                      int64_t rows, uint32_t ranks);
 
 /* Returns how many of a rank's `rows` tokens have at least one expert on a rank: the most over all `ranks` ranks. If
  * `tokens` is not NULL, fills tokens[ranks] with the number for each rank. Copies that exceed a capacity count, too. */

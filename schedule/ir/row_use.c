@@ -5,7 +5,7 @@
 
 /* ---- ranks ---- */
 
-uint32_t ir_axis_mask_of_name(const struct ir *ir, const char *name)
+uint32_t ir_mask_of_axes_named(const struct ir *ir, const char *name)
 {
     uint32_t axes = 0;
     size_t size = strlen(name);
@@ -33,7 +33,7 @@ uint32_t ir_rank_index_along_axes(const struct ir *ir, uint32_t rank, uint32_t a
 uint32_t ir_context_index(const struct ir *ir, uint32_t rank)
 {
     uint32_t group = ir_find_by_name(ir, IR_GROUP, "cp", 2);
-    uint32_t instance, index, size, axes = ir_axis_mask_of_name(ir, "cp");
+    uint32_t instance, index, size, axes = ir_mask_of_axes_named(ir, "cp");
     if (group != IR_NONE && group_axis_mask(&ir->group[group]) == axes &&
         group_find_member(&ir->mesh, &ir->group[group], rank, &instance, &index))
         return index;
@@ -42,7 +42,7 @@ uint32_t ir_context_index(const struct ir *ir, uint32_t rank)
 
 static uint32_t data_parallel_index(const struct ir *ir, uint32_t rank, uint32_t *size)
 {
-    return ir_rank_index_along_axes(ir, rank, ir_axis_mask_of_name(ir, "dp"), size);
+    return ir_rank_index_along_axes(ir, rank, ir_mask_of_axes_named(ir, "dp"), size);
 }
 
 uint32_t ir_place_of_rank(const struct ir *ir, uint32_t rank)
@@ -65,29 +65,29 @@ uint32_t ir_place_count(const struct ir *ir)
 }
 
 /* Returns the number, in the batch, of the n-th sequence of a data-parallel index. */
-static uint32_t sequence_of(const struct ir *ir, uint32_t replica, int64_t n)
+static uint32_t batch_sequence_of_replica(const struct ir *ir, uint32_t replica, int64_t n)
 {
     return (uint32_t)(replica * (ir->global_batch / ir_replica_count(ir)) + n);
 }
 
-uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n)
+uint32_t ir_batch_sequence_of_rank(const struct ir *ir, uint32_t rank, int64_t n)
 {
     uint32_t replicas;
-    return sequence_of(ir, data_parallel_index(ir, rank, &replicas), n);
+    return batch_sequence_of_replica(ir, data_parallel_index(ir, rank, &replicas), n);
 }
 
 const struct document_list *ir_replica_documents(const struct ir *ir, uint32_t replica, int64_t n,
                                                  struct document_list *whole)
 {
     const struct document_list *list =
-        documents_of_sequence(&ir->documents, sequence_of(ir, replica, n));
+        documents_of_sequence(&ir->documents, batch_sequence_of_replica(ir, replica, n));
     *whole =
         (struct document_list){.document_count = 1, .document_end = &ir->layout.sequence_tokens};
     return list != NULL ? list : whole;
 }
 
-const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, int64_t n,
-                                            struct document_list *whole)
+const struct document_list *ir_documents_of_rank(const struct ir *ir, uint32_t rank, int64_t n,
+                                                 struct document_list *whole)
 {
     uint32_t replicas;
     return ir_replica_documents(ir, data_parallel_index(ir, rank, &replicas), n, whole);
@@ -95,7 +95,7 @@ const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, 
 
 /* ---- the rows that an op uses ---- */
 
-bool row_use_of_work(const struct work *work, struct row_use *use)
+bool row_use_if_work_moves_rows(const struct work *work, struct row_use *use)
 {
     bool backward = false;
     *use = (struct row_use){.what = PLAN_QUERIES};
@@ -135,17 +135,18 @@ static int64_t max_i64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-struct plan_round_row_maxima row_use_capacity(const struct ir *ir, const struct row_use *use)
+struct max_rows_of_any_rank_in_round row_use_capacity(const struct ir *ir,
+                                                      const struct row_use *use)
 {
-    struct plan_round_row_maxima room = {0};
+    struct max_rows_of_any_rank_in_round room = {0};
     for (uint32_t r = 0; r < ir_replica_count(ir); r++) {
         struct document_list whole;
-        struct plan_round_row_maxima own = {0};
+        struct max_rows_of_any_rank_in_round own = {0};
         const struct document_list *list = ir_replica_documents(ir, r, use->sequence, &whole);
         if (use->round == 0) {
             struct needed_max_rows needed = needed_max_rows(&ir->layout, list, use->window);
-            own = (struct plan_round_row_maxima){needed.received_rows, needed.sent_rows,
-                                                 needed.received_rows};
+            own = (struct max_rows_of_any_rank_in_round){needed.received_rows, needed.sent_rows,
+                                                         needed.received_rows};
         } else if (list->tiles != NULL)
             own = tile_plan_capacity(list->tiles, use->pass, (uint32_t)use->round - 1, use->what);
         room.packed_rows = max_i64(room.packed_rows, own.packed_rows);
@@ -198,7 +199,7 @@ void row_use_rows_of_all_pairs(const struct ir *ir, const struct row_use *use, u
                                int64_t *rows)
 {
     struct document_list whole;
-    const struct document_list *list = ir_documents_of(ir, rank, use->sequence, &whole);
+    const struct document_list *list = ir_documents_of_rank(ir, rank, use->sequence, &whole);
     const size_t cp = ir->layout.cp;
     if (use->round == 0) {
         needed_rows_of_all_pairs(rows, &ir->layout, list, use->window);
@@ -236,7 +237,7 @@ void row_use_list_sent_and_received(const struct ir *ir, const struct row_use *u
                                     struct own_packed_rows *held)
 {
     struct document_list whole;
-    const struct document_list *list = ir_documents_of(ir, rank, use->sequence, &whole);
+    const struct document_list *list = ir_documents_of_rank(ir, rank, use->sequence, &whole);
     const uint32_t context = ir_context_index(ir, rank), cp = ir->layout.cp;
     *held = (struct own_packed_rows){0};
     if (use->round == 0) {
@@ -247,18 +248,18 @@ void row_use_list_sent_and_received(const struct ir *ir, const struct row_use *u
     const struct plan_round_data_of_rank *own = row_use_plan_part(use, list, context);
     struct needed_rows packed = {0}, rows = {0};
     *sent =
-        (struct needed_rows){heap_zalloc(cp + (size_t)1, sizeof *sent->first_row_of_peer), NULL};
+        (struct needed_rows){heap_zalloc(cp + (size_t)1, sizeof *sent->first_row_by_peer), NULL};
     *received = (struct needed_rows){
-        heap_zalloc(cp + (size_t)1, sizeof *received->first_row_of_peer), NULL};
+        heap_zalloc(cp + (size_t)1, sizeof *received->first_row_by_peer), NULL};
     for (uint32_t peer = 0; peer < cp; peer++) {
-        int64_t out = sent->first_row_of_peer[peer], in = received->first_row_of_peer[peer];
+        int64_t out = sent->first_row_by_peer[peer], in = received->first_row_by_peer[peer];
         if (peer != context) {
             list_packed_rows_of_owner(sent, row_use_plan_part(use, list, peer), use->what, context,
                                       false, &out);
             list_packed_rows_of_owner(received, own, use->what, peer, true, &in);
         }
-        sent->first_row_of_peer[peer + 1] = out;
-        received->first_row_of_peer[peer + 1] = in;
+        sent->first_row_by_peer[peer + 1] = out;
+        received->first_row_by_peer[peer + 1] = in;
     }
     int64_t count = 0;
     list_packed_rows_of_owner(&packed, own, use->what, context, true, &held->row_count);
@@ -303,7 +304,7 @@ const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
     const char *why = row_use_why_round_is_missing(ir, use);
     if (why != NULL)
         return why;
-    const struct plan_round_row_maxima room = row_use_capacity(ir, use);
+    const struct max_rows_of_any_rank_in_round room = row_use_capacity(ir, use);
     const int64_t own = ir->layout.sequence_tokens / ir->layout.cp;
     int64_t read = 0, written = own, reads = 0, writes = 0;
     switch ((enum work_kind)work->kind) {
@@ -318,13 +319,13 @@ const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
     case WORK_TAKE_ROWS: {
         const enum take_order how = (enum take_order)work->take_rows.take;
         if ((how == TAKE_ARRIVED_ROWS_TO_POSITIONS && use->round > 0) ||
-            (how == TAKE_GATHER && use->round == 0))
+            (how == TAKE_ROWS_TO_ROUND_ORDER && use->round == 0))
             return "take=place is of needed rows, and take=gather of the tiles of a round";
-        if (how == TAKE_GATHER && work->take_rows.arrived < room.received_rows)
+        if (how == TAKE_ROWS_TO_ROUND_ORDER && work->take_rows.arrived < room.received_rows)
             return "its buffers have no room for the rows that ranks need";
-        read = how == TAKE_SEND || how == TAKE_GATHER  ? own
-               : how == TAKE_ARRIVED_ROWS_TO_POSITIONS ? room.received_rows
-                                                       : room.packed_rows;
+        read = how == TAKE_SEND || how == TAKE_ROWS_TO_ROUND_ORDER ? own
+               : how == TAKE_ARRIVED_ROWS_TO_POSITIONS             ? room.received_rows
+                                                                   : room.packed_rows;
         written = how == TAKE_SEND                      ? room.sent_rows
                   : how == TAKE_RESULTS_TO_SENDER_ORDER ? room.received_rows
                                                         : room.packed_rows;

@@ -6,10 +6,10 @@
 #include "schedule/ir/ir.h"
 #include "schedule/ir/needed.h"
 
-/* ir_axis_mask_of_name() returns, as a bit mask, the axes called `name`, or `name` followed by '_' and more.
+/* ir_mask_of_axes_named() returns, as a bit mask, the axes called `name`, or `name` followed by '_' and more.
  * ir_rank_index_along_axes() returns the index of a rank among all combinations of its coordinates along the axes of a
  * mask, where the first axis changes slowest, and sets *size to the number of combinations. */
-uint32_t ir_axis_mask_of_name(const struct ir *ir, const char *name);
+uint32_t ir_mask_of_axes_named(const struct ir *ir, const char *name);
 uint32_t ir_rank_index_along_axes(const struct ir *ir, uint32_t rank, uint32_t axes,
                                   uint32_t *size);
 
@@ -26,12 +26,12 @@ uint32_t ir_place_of_rank(const struct ir *ir, uint32_t rank);
 uint32_t ir_place_count(const struct ir *ir);
 
 /* Returns the number, in the batch, of a rank's n-th sequence. */
-uint32_t ir_sequence_of(const struct ir *ir, uint32_t rank, int64_t n);
+uint32_t ir_batch_sequence_of_rank(const struct ir *ir, uint32_t rank, int64_t n);
 
 /* Return the documents of the n-th sequence of a rank, or of a data-parallel index. If the sequence has no list of
  * documents, *whole is filled in with one document and returned. */
-const struct document_list *ir_documents_of(const struct ir *ir, uint32_t rank, int64_t n,
-                                            struct document_list *whole);
+const struct document_list *ir_documents_of_rank(const struct ir *ir, uint32_t rank, int64_t n,
+                                                 struct document_list *whole);
 const struct document_list *ir_replica_documents(const struct ir *ir, uint32_t replica, int64_t n,
                                                  struct document_list *whole);
 
@@ -45,10 +45,11 @@ struct row_use {
 };
 /* True, with *use filled, if the work moves rows that ranks need of each other. False for attention, which reads such
  * rows but moves none. */
-bool row_use_of_work(const struct work *work, struct row_use *use);
+bool row_use_if_work_moves_rows(const struct work *work, struct row_use *use);
 
 /* Returns the most rows that any rank reads, sends and receives, over all data-parallel ranks. */
-struct plan_round_row_maxima row_use_capacity(const struct ir *ir, const struct row_use *use);
+struct max_rows_of_any_rank_in_round row_use_capacity(const struct ir *ir,
+                                                      const struct row_use *use);
 /* Returns the number of rounds of a pass in the tiles of the n-th sequence of data-parallel ranks, the most over these;
  * 0: there are no tiles. */
 uint32_t row_use_round_count(const struct ir *ir, int64_t n, enum plan_pass pass);

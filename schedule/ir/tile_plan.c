@@ -16,7 +16,7 @@ struct tile_plan_builder {
     uint32_t documents;
     int64_t window;
     struct owned_run *owned_runs; /* ascending */
-    uint32_t owned_count;
+    uint32_t owned_run_count;
     struct plan_run *run;
     size_t run_count, run_capacity;
     struct plan_query_strip *strip;
@@ -28,7 +28,7 @@ struct tile_plan_builder {
 static void add_packed_runs(struct tile_plan_builder *m, int64_t begin, int64_t end,
                             int64_t packed_row)
 {
-    uint32_t low = 0, high = m->owned_count;
+    uint32_t low = 0, high = m->owned_run_count;
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
         if (m->owned_runs[middle].run->first_position <= begin)
@@ -56,7 +56,7 @@ struct visible_block {
     int64_t query_begin, query_end, key_begin, key_end;
 };
 struct visible_block_list {
-    struct visible_block *cuts;
+    struct visible_block *visible_blocks;
     size_t count, capacity;
 };
 
@@ -90,9 +90,9 @@ static void add_tile(struct visible_block_list *cuts, const struct tile_plan_bui
         if (high > to)
             high = to;
         if (low < high && from < to) {
-            cuts->cuts =
-                heap_grow(cuts->cuts, &cuts->capacity, cuts->count + 1, sizeof *cuts->cuts);
-            cuts->cuts[cuts->count++] = (struct visible_block){from, to, low, high};
+            cuts->visible_blocks = heap_grow(cuts->visible_blocks, &cuts->capacity, cuts->count + 1,
+                                             sizeof *cuts->visible_blocks);
+            cuts->visible_blocks[cuts->count++] = (struct visible_block){from, to, low, high};
         }
         q = last;
     }
@@ -111,12 +111,13 @@ static int compare_keys(const void *left, const void *right)
 }
 
 /* Appends the runs of the keys of all cuts, each key once, in packed order. Returns the number of keys. */
-static int64_t list_packed_keys(struct tile_plan_builder *m, const struct visible_block_list *cuts)
+static int64_t append_key_runs_in_packed_order(struct tile_plan_builder *m,
+                                               const struct visible_block_list *cuts)
 {
     struct visible_block *cut = heap_alloc(cuts->count + 1, sizeof *cut);
     int64_t rows = 0, next = 0;
     if (cuts->count > 0)
-        memcpy(cut, cuts->cuts, cuts->count * sizeof *cut);
+        memcpy(cut, cuts->visible_blocks, cuts->count * sizeof *cut);
     qsort(cut, cuts->count, sizeof *cut, compare_keys);
     for (size_t i = 0; i < cuts->count; i++) {
         int64_t begin = cut[i].key_begin > next ? cut[i].key_begin : next;
@@ -131,12 +132,12 @@ static int64_t list_packed_keys(struct tile_plan_builder *m, const struct visibl
 }
 
 /* A strip that has no packed row yet. layer: the number of strips before it with the same queries. */
-struct layered_strip {
+struct unpacked_query_strip {
     struct plan_query_strip strip;
     size_t layer;
 };
 struct strip_list {
-    struct layered_strip *strips;
+    struct unpacked_query_strip *strips;
     size_t count, capacity, layer_count;
 };
 
@@ -149,13 +150,13 @@ static void add_strips(struct strip_list *strips, const struct plan_round_data_o
     qsort(open, count, sizeof *open, compare_keys);
     for (size_t i = 0; i < count; layer++) {
         struct plan_query_strip strip = {q, end - q, 0, open[i].key_begin, open[i].key_end};
-        for (i++; i < count && tile_plan_keys_below(keys, open[i].key_begin) ==
-                                   tile_plan_keys_below(keys, strip.key_end);
+        for (i++; i < count && tile_plan_key_count_below(keys, open[i].key_begin) ==
+                                   tile_plan_key_count_below(keys, strip.key_end);
              i++)
             strip.key_end = open[i].key_end;
         strips->strips =
             heap_grow(strips->strips, &strips->capacity, strips->count + 1, sizeof *strips->strips);
-        strips->strips[strips->count++] = (struct layered_strip){strip, layer};
+        strips->strips[strips->count++] = (struct unpacked_query_strip){strip, layer};
     }
     strips->layer_count = layer > strips->layer_count ? layer : strips->layer_count;
 }
@@ -169,8 +170,8 @@ static void find_strips(struct strip_list *strips, const struct plan_round_data_
                          *now = heap_alloc(cuts->count + 1, sizeof *now);
     size_t count = 0, next = 0;
     for (size_t i = 0; i < cuts->count; i++) {
-        edge[2 * i] = cuts->cuts[i].query_begin;
-        edge[2 * i + 1] = cuts->cuts[i].query_end;
+        edge[2 * i] = cuts->visible_blocks[i].query_begin;
+        edge[2 * i + 1] = cuts->visible_blocks[i].query_end;
     }
     qsort(edge, 2 * cuts->count, sizeof *edge, ascending_i64);
     for (size_t e = 0; e + 1 < 2 * cuts->count; e++) {
@@ -180,8 +181,9 @@ static void find_strips(struct strip_list *strips, const struct plan_round_data_
         for (size_t i = 0; i < count; i++)
             if (open[i].query_end > edge[e])
                 open[kept++] = open[i];
-        for (count = kept; next < cuts->count && cuts->cuts[next].query_begin <= edge[e]; next++)
-            open[count++] = cuts->cuts[next];
+        for (count = kept; next < cuts->count && cuts->visible_blocks[next].query_begin <= edge[e];
+             next++)
+            open[count++] = cuts->visible_blocks[next];
         memcpy(now, open, count * sizeof *now);
         add_strips(strips, keys, now, count, edge[e], edge[e + 1]);
     }
@@ -221,14 +223,14 @@ static void fill_plan_part(struct arena *arena, struct tile_plan_builder *m,
     for (size_t i = 0; i < tiles; i++)
         add_tile(&cuts, m, &tile[i]);
     if (cuts.count > 0)
-        qsort(cuts.cuts, cuts.count, sizeof *cuts.cuts, compare_queries);
+        qsort(cuts.visible_blocks, cuts.count, sizeof *cuts.visible_blocks, compare_queries);
     m->strip_count = 0;
     for (int what = 0; what < PLAN_OPERANDS && cuts.count > 0; what++) {
         m->run_count = 0;
         if (what == PLAN_QUERIES)
             find_strips(&strips, part, &cuts);
-        part->of[what].rows =
-            what == PLAN_KEYS ? list_packed_keys(m, &cuts) : assign_packed_query_rows(m, &strips);
+        part->of[what].rows = what == PLAN_KEYS ? append_key_runs_in_packed_order(m, &cuts)
+                                                : assign_packed_query_rows(m, &strips);
         struct plan_run *run = arena_array(arena, m->run_count, sizeof *run);
         memcpy(run, m->run, m->run_count * sizeof *run);
         part->of[what].run = run;
@@ -240,7 +242,7 @@ static void fill_plan_part(struct arena *arena, struct tile_plan_builder *m,
     part->strip = strip;
     part->strip_count = (uint32_t)m->strip_count;
     free(strips.strips);
-    free(cuts.cuts);
+    free(cuts.visible_blocks);
 }
 
 /* ---- the plan ---- */
@@ -252,7 +254,7 @@ static int64_t max_i64(int64_t a, int64_t b)
 
 /* Sets room[what] for each operand of a round: the most rows that any of the ranks has, from their parts,
  * part[ranks]. */
-static void fill_round_capacities(struct plan_round_row_maxima *room,
+static void fill_round_capacities(struct max_rows_of_any_rank_in_round *room,
                                   const struct plan_round_data_of_rank *part, uint32_t ranks)
 {
     int64_t *sent = heap_alloc(ranks, sizeof *sent);
@@ -311,9 +313,10 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
     const size_t rounds =
         (size_t)plan->round_count[PLAN_FORWARD] + plan->round_count[PLAN_BACKWARD];
     struct plan_round_data_of_rank *part = arena_array(arena, rounds * ranks, sizeof *part);
-    struct plan_round_row_maxima *room = arena_array(arena, rounds * PLAN_OPERANDS, sizeof *room);
-    making.owned_runs = deal_sorted_runs(deal);
-    making.owned_count = deal->first_run[deal->rank_count];
+    struct max_rows_of_any_rank_in_round *room =
+        arena_array(arena, rounds * PLAN_OPERANDS, sizeof *room);
+    making.owned_runs = deal_runs_sorted_by_position(deal);
+    making.owned_run_count = deal->first_run[deal->rank_count];
     for (uint32_t i = 0, next; i < tiles; i = next) {
         for (next = i + 1; next < tiles && compare_tiles(&sorted[i], &sorted[next]) == 0;)
             next++;
@@ -368,15 +371,16 @@ tile_plan_part(const struct tile_plan *plan, enum plan_pass pass, uint32_t round
     return &plan->part[index_of_round_and_pass(plan, pass, round) * plan->rank_count + rank];
 }
 
-struct plan_round_row_maxima tile_plan_capacity(const struct tile_plan *plan, enum plan_pass pass,
-                                                uint32_t round, enum plan_keys_or_queries what)
+struct max_rows_of_any_rank_in_round tile_plan_capacity(const struct tile_plan *plan,
+                                                        enum plan_pass pass, uint32_t round,
+                                                        enum plan_keys_or_queries what)
 {
     if (round >= plan->round_count[pass])
-        return (struct plan_round_row_maxima){0};
+        return (struct max_rows_of_any_rank_in_round){0};
     return plan->capacity[index_of_round_and_pass(plan, pass, round) * PLAN_OPERANDS + what];
 }
 
-int64_t tile_plan_keys_below(const struct plan_round_data_of_rank *part, int64_t position)
+int64_t tile_plan_key_count_below(const struct plan_round_data_of_rank *part, int64_t position)
 {
     const struct plan_run *run = part->of[PLAN_KEYS].run;
     uint32_t low = 0, high = part->of[PLAN_KEYS].run_count;
@@ -394,8 +398,8 @@ int64_t tile_plan_keys_below(const struct plan_round_data_of_rank *part, int64_t
            (in_run < run[low - 1].row_count ? in_run : run[low - 1].row_count);
 }
 
-int64_t tile_plan_rows_of_owner(const struct plan_round_data_of_rank *part,
-                                enum plan_keys_or_queries what, uint32_t owner)
+int64_t tile_plan_row_count_of_owner(const struct plan_round_data_of_rank *part,
+                                     enum plan_keys_or_queries what, uint32_t owner)
 {
     int64_t rows = 0;
     for (uint32_t i = 0; i < part->of[what].run_count; i++)

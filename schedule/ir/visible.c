@@ -15,7 +15,7 @@ static uint32_t ring_rank_before(const struct ir *ir, const char *name, uint32_t
         return rank;
     uint32_t size = group_rank_count(&ir->mesh, &ir->group[row]);
     uint32_t before = (index + size - (uint32_t)(away % size)) % size;
-    return group_rank_of_member(&ir->mesh, &ir->group[row], instance, before);
+    return group_global_rank_of_member(&ir->mesh, &ir->group[row], instance, before);
 }
 
 /* Returns the name of the ring's group; of the inner ring, if there are two. */
@@ -33,13 +33,13 @@ static uint32_t context_of_keys(const struct ir *ir, const struct work *work, ui
 
 /* ---- whether schedules and ops may have such masks ---- */
 
-const char *visible_why_unfit(const struct ir *ir)
+const char *visible_why_schedule_unfit(const struct ir *ir)
 {
     const uint32_t replicas = ir_replica_count(ir);
     uint32_t contexts;
     if (ir->layout.sequence_tokens == 0)
         return "needs a token layout";
-    ir_rank_index_along_axes(ir, 0, ir_axis_mask_of_name(ir, "cp"), &contexts);
+    ir_rank_index_along_axes(ir, 0, ir_mask_of_axes_named(ir, "cp"), &contexts);
     if (contexts != ir->layout.cp)
         return "needs as many ranks along cp in the mesh as in the token layout";
     if (ir->global_batch < replicas || ir->global_batch % replicas != 0)
@@ -57,18 +57,19 @@ const char *visible_why_unfit(const struct ir *ir)
 }
 
 /* Returns the rows that an attention with mask PLAN reads. */
-static struct row_use row_use_of_plan(const struct work *work, enum plan_keys_or_queries what)
+static struct row_use row_use_of_plan_attention(const struct work *work,
+                                                enum plan_keys_or_queries what)
 {
     return (struct row_use){work->attention.sequence, work->attention.window, work->attention.round,
                             work->kind == WORK_ATTENTION ? PLAN_FORWARD : PLAN_BACKWARD, what};
 }
 
-/* Returns why the parameters of an attention with mask PLAN do not fit the schedule, as visible_why_unfit_work() does;
+/* Returns why the parameters of an attention with mask PLAN do not fit the schedule, as visible_why_work_unfit() does;
  * NULL: they fit. */
 static const char *why_plan_mask_unfit(const struct ir *ir, const struct work *work)
 {
-    const struct row_use keys = row_use_of_plan(work, PLAN_KEYS),
-                         queries = row_use_of_plan(work, PLAN_QUERIES);
+    const struct row_use keys = row_use_of_plan_attention(work, PLAN_KEYS),
+                         queries = row_use_of_plan_attention(work, PLAN_QUERIES);
     const char *why = row_use_why_round_is_missing(ir, &keys);
     if (work->attention.kv_first || work->attention.away || work->attention.away_out)
         return "it names keys of one rank, and mask=plan reads those that ranks need";
@@ -89,11 +90,11 @@ static int64_t ring_rank_count(const struct ir *ir, const char *name)
     return group != IR_NONE ? group_rank_count(&ir->mesh, &ir->group[group]) : 1;
 }
 
-const char *visible_why_unfit_work(const struct ir *ir, const struct work *work)
+const char *visible_why_work_unfit(const struct ir *ir, const struct work *work)
 {
     int64_t own = ir->layout.sequence_tokens / ir->layout.cp;
     struct row_use use;
-    const bool needs = row_use_of_work(work, &use);
+    const bool needs = row_use_if_work_moves_rows(work, &use);
     if ((needs ? use.sequence : work->attention.sequence) >=
         ir->global_batch / ir_replica_count(ir))
         return "its sequence is beyond those that a rank has";
@@ -129,7 +130,7 @@ struct key_range {
 /* Consecutive rows of queries, with the ranges of keys that the first and the last of the rows see. From each row to
  * the next, the begin of the range either stays the same in the whole run, or moves by one in the whole run; so does
  * the end. */
-struct row_run {
+struct query_row_run {
     int64_t row, rows;
     struct key_range first, last;
 };
@@ -148,8 +149,8 @@ struct key_visibility_search {
     /* the first position that the rows being collected may see, if no window hides it: that of their document, of their
      * chunk of tokens in it or, for a strip, of the strip's keys */
     int64_t first_seen_position;
-    int64_t first_row;          /* first row of the op's queries */
-    struct row_run pending_run; /* rows that are not yet in a piece; rows = 0: none */
+    int64_t first_row;                /* first row of the op's queries */
+    struct query_row_run pending_run; /* rows that are not yet in a piece; rows = 0: none */
     struct visible_pieces *out;
 };
 
@@ -166,12 +167,12 @@ static int64_t end_of_visible_tokens(const struct document_list *list, int64_t c
     return chunk > 0 && from + chunk < end ? from + chunk : end;
 }
 
-static int64_t chunk_of(const struct work *work)
+static int64_t mask_chunk_tokens(const struct work *work)
 {
     return work->attention.mask == MASK_CHUNKS ? work->attention.window : 0;
 }
 
-static int64_t window_of(const struct work *work)
+static int64_t mask_window_tokens(const struct work *work)
 {
     return work->attention.mask == MASK_CHUNKS ? 0 : work->attention.window;
 }
@@ -181,7 +182,7 @@ static int64_t key_rows_below_position(const struct key_visibility_search *s, in
 {
     int64_t rows =
         s->plan_round_data_of_rank != NULL
-            ? tile_plan_keys_below(s->plan_round_data_of_rank, position)
+            ? tile_plan_key_count_below(s->plan_round_data_of_rank, position)
         : s->needed != NULL
             ? needed_rows_below(s->needed, position)
             : layout_rows_below(s->layout, s->list, s->kv_context, position) - s->kv_first;
@@ -204,24 +205,24 @@ static struct key_range visible_keys_of(const struct key_visibility_search *s, i
     return range;
 }
 
-static bool bound_is_even(int64_t first, int64_t last, int64_t rows)
+static bool bound_moves_evenly_in_run(int64_t first, int64_t last, int64_t rows)
 {
     return last == first || last - first == rows - 1;
 }
 
 /* A bound goes from a_first to a_last in one run and from b_first to b_last in the next, evenly in each. True if it is
  * also even over both runs together, which have `rows` rows: it stays the same, or moves by one from row to row. */
-static bool bounds_are_even_together(int64_t a_first, int64_t a_last, int64_t b_first,
-                                     int64_t b_last, int64_t rows)
+static bool bound_moves_evenly_over_runs(int64_t a_first, int64_t a_last, int64_t b_first,
+                                         int64_t b_last, int64_t rows)
 {
     int64_t step = b_first - a_last;
-    return (step == 0 || step == 1) && bound_is_even(a_first, b_last, rows);
+    return (step == 0 || step == 1) && bound_moves_evenly_in_run(a_first, b_last, rows);
 }
 
 /* Appends a piece of attention: the rows of *s with the keys that they see. Appends nothing if no row sees a key. The
  * piece counts its queries from row first_row on. */
 static void add_visible_piece(struct visible_pieces *out, int64_t first_row,
-                              const struct row_run *s)
+                              const struct query_row_run *s)
 {
     bool end_moves = s->last.end > s->first.end, begin_moves = s->last.begin > s->first.begin;
     if (s->last.end <= s->first.begin ||
@@ -237,15 +238,15 @@ static void add_visible_piece(struct visible_pieces *out, int64_t first_row,
     out->piece[out->count++] = piece;
 }
 
-static void add_query_row_run(struct key_visibility_search *s, struct row_run next)
+static void add_query_row_run(struct key_visibility_search *s, struct query_row_run next)
 {
-    struct row_run *open = &s->pending_run;
+    struct query_row_run *open = &s->pending_run;
     int64_t rows = open->rows + next.rows;
     if (open->rows > 0 &&
-        bounds_are_even_together(open->first.begin, open->last.begin, next.first.begin,
-                                 next.last.begin, rows) &&
-        bounds_are_even_together(open->first.end, open->last.end, next.first.end, next.last.end,
-                                 rows)) {
+        bound_moves_evenly_over_runs(open->first.begin, open->last.begin, next.first.begin,
+                                     next.last.begin, rows) &&
+        bound_moves_evenly_over_runs(open->first.end, open->last.end, next.first.end, next.last.end,
+                                     rows)) {
         open->rows = rows;
         open->last = next.last;
         return;
@@ -258,31 +259,33 @@ static void add_query_row_run(struct key_visibility_search *s, struct row_run ne
 /* Collects the pieces of rows row .. row + rows - 1, whose positions are equally spaced. From row to row, the first and
  * the last key that is seen move by at most one. If both move evenly from the first row to the last, the rows between
  * need not be looked at; otherwise the function calls itself for each half. */
-static void collect_query_rows(struct key_visibility_search *s, int64_t row, int64_t rows)
+static void collect_pieces_of_query_rows(struct key_visibility_search *s, int64_t row, int64_t rows)
 {
-    struct row_run next = {row, rows, visible_keys_of(s, row), visible_keys_of(s, row + rows - 1)};
-    if (bound_is_even(next.first.begin, next.last.begin, rows) &&
-        bound_is_even(next.first.end, next.last.end, rows)) {
+    struct query_row_run next = {row, rows, visible_keys_of(s, row),
+                                 visible_keys_of(s, row + rows - 1)};
+    if (bound_moves_evenly_in_run(next.first.begin, next.last.begin, rows) &&
+        bound_moves_evenly_in_run(next.first.end, next.last.end, rows)) {
         add_query_row_run(s, next);
         return;
     }
-    collect_query_rows(s, row, rows / 2);
-    collect_query_rows(s, row + rows / 2, rows - rows / 2);
+    collect_pieces_of_query_rows(s, row, rows / 2);
+    collect_pieces_of_query_rows(s, row + rows / 2, rows - rows / 2);
 }
 
 /* Collects the rows [from, to) of the op's queries, which lie in one document and, if attention is in chunks of tokens,
  * in one chunk. */
-static void collect_rows_of_one_document(struct key_visibility_search *s, int64_t from, int64_t to)
+static void collect_pieces_of_one_document(struct key_visibility_search *s, int64_t from,
+                                           int64_t to)
 {
     while (from < to) {
-        int64_t run = layout_run_end(s->layout, s->list, s->q_context, from);
+        int64_t run = layout_run_end_row(s->layout, s->list, s->q_context, from);
         /* Between two rows of a stripe lie needed keys of all other ranks, so the last key moves by more than one: each
          * row is a run. */
         if (s->needed != NULL && s->layout->kind == LAYOUT_STRIPED)
             run = from + 1;
         if (run > to)
             run = to;
-        collect_query_rows(s, from, run - from);
+        collect_pieces_of_query_rows(s, from, run - from);
         from = run;
     }
     if (s->pending_run.rows > 0)
@@ -291,14 +294,14 @@ static void collect_rows_of_one_document(struct key_visibility_search *s, int64_
 }
 
 /* Collects the pieces of all tiles of a rank in a round. */
-static void collect_tiles(struct key_visibility_search *s,
-                          const struct plan_round_data_of_rank *part)
+static void collect_pieces_of_tiles(struct key_visibility_search *s,
+                                    const struct plan_round_data_of_rank *part)
 {
     s->plan_round_data_of_rank = part;
     for (uint32_t i = 0; part != NULL && i < part->strip_count; i++) {
         s->strip = &part->strip[i];
         s->first_seen_position = s->strip->key_begin;
-        collect_query_rows(s, s->strip->packed_row, s->strip->query_count);
+        collect_pieces_of_query_rows(s, s->strip->packed_row, s->strip->query_count);
         if (s->pending_run.rows > 0)
             add_visible_piece(s->out, 0, &s->pending_run);
         s->pending_run.rows = 0;
@@ -317,15 +320,15 @@ static void fill_visible_pieces(const struct ir *ir, const struct work *work, ui
                                       .kv_context = context_of_keys(ir, work, rank),
                                       .kv_first = work->attention.kv_first,
                                       .kv = work->attention.kv,
-                                      .window = window_of(work),
+                                      .window = mask_window_tokens(work),
                                       .list = list != NULL ? list : &whole,
                                       .first_row = work->attention.q_first,
                                       .out = pieces};
     struct needed_tokens needed = {0};
     pieces->count = 0;
     if (work->attention.mask == MASK_PLAN && work->attention.round > 0) {
-        const struct row_use use = row_use_of_plan(work, PLAN_KEYS);
-        collect_tiles(&s, row_use_plan_part(&use, s.list, s.q_context));
+        const struct row_use use = row_use_of_plan_attention(work, PLAN_KEYS);
+        collect_pieces_of_tiles(&s, row_use_plan_part(&use, s.list, s.q_context));
         return;
     }
     if (work->attention.mask == MASK_PLAN) {
@@ -335,12 +338,12 @@ static void fill_visible_pieces(const struct ir *ir, const struct work *work, ui
     int64_t row = s.first_row, end = row + work->attention.q;
     while (row < end) {
         const int64_t together = end_of_visible_tokens(
-            s.list, chunk_of(work), layout_gathered_position(s.layout, s.list, s.q_context, row),
-            &s.first_seen_position);
+            s.list, mask_chunk_tokens(work),
+            layout_gathered_position(s.layout, s.list, s.q_context, row), &s.first_seen_position);
         int64_t next = layout_rows_below(s.layout, s.list, s.q_context, together);
         if (next > end)
             next = end;
-        collect_rows_of_one_document(&s, row, next);
+        collect_pieces_of_one_document(&s, row, next);
         row = next;
     }
     needed_release(&needed);
@@ -349,7 +352,7 @@ static void fill_visible_pieces(const struct ir *ir, const struct work *work, ui
 void visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
                     struct visible_pieces *pieces)
 {
-    uint32_t sequence = ir_sequence_of(ir, rank, work->attention.sequence);
+    uint32_t sequence = ir_batch_sequence_of_rank(ir, rank, work->attention.sequence);
     fill_visible_pieces(ir, work, rank, documents_of_sequence(&ir->documents, sequence), pieces);
 }
 
@@ -393,7 +396,7 @@ static double visible_pairs_of_context(const struct token_layout *layout,
         int64_t begin;
         const int64_t together = end_of_visible_tokens(list, chunk, position, &begin);
         int64_t end = layout_rows_below(layout, list, context, together);
-        int64_t run = layout_run_end(layout, list, context, row);
+        int64_t run = layout_run_end_row(layout, list, context, row);
         if (run < end)
             end = run;
         pairs += visible_pairs_of_query_rows(position - begin + 1,
@@ -408,7 +411,7 @@ static double visible_pairs_of_context(const struct token_layout *layout,
 static double visible_pairs_of_round(const struct ir *ir, const struct work *work,
                                      const struct document_list *list, uint32_t context)
 {
-    const struct row_use use = row_use_of_plan(work, PLAN_KEYS);
+    const struct row_use use = row_use_of_plan_attention(work, PLAN_KEYS);
     struct visible_pieces pieces = {0};
     struct key_visibility_search s = {.layout = &ir->layout,
                                       .list = list,
@@ -416,7 +419,7 @@ static double visible_pairs_of_round(const struct ir *ir, const struct work *wor
                                       .window = work->attention.window,
                                       .out = &pieces};
     double pairs = 0;
-    collect_tiles(&s, row_use_plan_part(&use, list, context));
+    collect_pieces_of_tiles(&s, row_use_plan_part(&use, list, context));
     for (uint32_t i = 0; i < pieces.count; i++)
         pairs += attention_piece_pairs(&pieces.piece[i]);
     visible_release(&pieces);
@@ -425,7 +428,8 @@ static double visible_pairs_of_round(const struct ir *ir, const struct work *wor
 
 /* Adds to pairs[] of each place the visible pairs of a shape that runs `times` times: those of its rank's own queries
  * with the keys of all ranks or, if the shape has a round, those of the tiles that the rank computes in it. */
-static void add_pairs(double *pairs, const struct ir *ir, const struct work *work, double times)
+static void add_visible_pairs_by_place(double *pairs, const struct ir *ir, const struct work *work,
+                                       double times)
 {
     for (uint32_t r = 0; r < ir_replica_count(ir); r++) {
         struct document_list whole;
@@ -433,10 +437,11 @@ static void add_pairs(double *pairs, const struct ir *ir, const struct work *wor
             ir_replica_documents(ir, r, work->attention.sequence, &whole);
         for (uint32_t c = 0; c < ir->layout.cp; c++) {
             pairs[r * ir->layout.cp + c] +=
-                times * (work->attention.round > 0
-                             ? visible_pairs_of_round(ir, work, of, c)
-                             : visible_pairs_of_context(&ir->layout, of, c, window_of(work),
-                                                        chunk_of(work)));
+                times *
+                (work->attention.round > 0
+                     ? visible_pairs_of_round(ir, work, of, c)
+                     : visible_pairs_of_context(&ir->layout, of, c, mask_window_tokens(work),
+                                                mask_chunk_tokens(work)));
         }
     }
 }
@@ -448,8 +453,8 @@ struct visible_fullest_place visible_find_fullest_place(const struct ir *ir)
     double *times = heap_zalloc(ir->shape_count + 1u, sizeof *times);
     struct visible_fullest_place fullest = {0, 1};
     /* Each time that an attention operator runs counts once. Where ranks get keys of other ranks, in a ring or with
-     * needed rows (mask PLAN without a round), only the op on a rank's own keys counts, since add_pairs() takes the
-     * keys of all ranks for it. With a core plan the ops of all rounds count. */
+     * needed rows (mask PLAN without a round), only the op on a rank's own keys counts, since
+     * add_visible_pairs_by_place() takes the keys of all ranks for it. With a core plan the ops of all rounds count. */
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
         if (work_pairs_depend_on_rank(work) &&
@@ -459,7 +464,7 @@ struct visible_fullest_place visible_find_fullest_place(const struct ir *ir)
     }
     for (uint32_t s = 0; s < ir->shape_count; s++)
         if (times[s] > 0)
-            add_pairs(pairs, ir, &ir->shape[s], times[s]);
+            add_visible_pairs_by_place(pairs, ir, &ir->shape[s], times[s]);
     for (uint32_t p = 0; p < places; p++) {
         sum += pairs[p];
         most = pairs[p] > pairs[most] ? p : most;

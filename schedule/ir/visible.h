@@ -3,9 +3,9 @@
  *
  * The rows of an op's q, k and v are tokens of a packed sequence. Which tokens, and of which sequence, depends on the
  * rank: on its data-parallel index and its context index. From these the functions here make pieces (models/work.h),
- * from which costs, flops and kernels follow. In every layout that visible_why_unfit() accepts, rows are in ascending
- * order of their positions, so a query sees a range of key rows, and a document takes one piece, or a few if a layout
- * or a window cuts it. */
+ * from which costs, flops and kernels follow. In every layout that visible_why_schedule_unfit() accepts, rows are in
+ * ascending order of their positions, so a query sees a range of key rows, and a document takes one piece, or a few if
+ * a layout or a window cuts it. */
 #ifndef SCHEDULE_VISIBLE_H
 #define SCHEDULE_VISIBLE_H
 
@@ -20,11 +20,11 @@ static inline bool work_pairs_depend_on_rank(const struct work *work)
 
 /* Returns why the schedule cannot have an op that work_pairs_depend_on_rank() accepts, in words that may follow
  * "which"; NULL: it can. */
-const char *visible_why_unfit(const struct ir *ir);
+const char *visible_why_schedule_unfit(const struct ir *ir);
 /* Returns why the parameters of an op do not fit the schedule, in words that may follow "and"; NULL: they fit. Call it
- * only if visible_why_unfit() returns NULL, and only for an op that work_pairs_depend_on_rank() or row_use_of_work()
- * accepts. */
-const char *visible_why_unfit_work(const struct ir *ir, const struct work *work);
+ * only if visible_why_schedule_unfit() returns NULL, and only for an op that work_pairs_depend_on_rank() or
+ * row_use_if_work_moves_rows() accepts. */
+const char *visible_why_work_unfit(const struct ir *ir, const struct work *work);
 
 /* A list of pieces that grows; all-zero is empty, and visible_release() frees it. */
 struct visible_pieces {
@@ -50,7 +50,7 @@ struct visible_fullest_place {
     uint32_t rank;
     double pairs_over_mean;
 };
-/* Returns the fullest place of a schedule. Call it only if visible_why_unfit() returns NULL. */
+/* Returns the fullest place of a schedule. Call it only if visible_why_schedule_unfit() returns NULL. */
 struct visible_fullest_place visible_find_fullest_place(const struct ir *ir);
 
 /* ir_work_flops_on_rank() returns the flops of a work with any mask on a rank. ir_flops_of_shapes() returns those of

@@ -10,7 +10,7 @@ void live_ranges_release(struct live_ranges *t)
     free(t->buffer);
     free(t->first_use);
     free(t->first_use_class_by_range);
-    free(t->end_ops);
+    free(t->end_ops_by_range_and_class);
     free(t->earliest_end_op_by_range);
     free(t->bytes);
     free(t->offset_bytes);
@@ -54,7 +54,7 @@ struct live_range_survey {
     const struct order *order;
     const struct first_uses *first_uses;
     struct live_ranges *t;
-    uint8_t class_of[CLASSES_MAX]; /* [stream], and [CLASS_EARLY]; UINT8_MAX: no class yet */
+    uint8_t class_by_stream[CLASSES_MAX]; /* [stream], and [CLASS_EARLY]; UINT8_MAX: no class yet */
     struct class class[CLASSES_MAX];
     struct first_use *first_use; /* the first uses, class by class */
     uint32_t *lowered_clocks;    /* the lowered clocks of the class CLASS_EARLY */
@@ -72,16 +72,17 @@ static void collect_ranges(struct live_range_survey *s, uint8_t memory)
     const struct ir *ir = s->ir;
     const struct first_uses *first_uses = s->first_uses;
     struct live_ranges *t = s->t;
-    memset(s->class_of, UINT8_MAX, sizeof s->class_of);
+    memset(s->class_by_stream, UINT8_MAX, sizeof s->class_by_stream);
     t->range_count = t->class_count = 0;
     live_ranges_reserve(t, first_uses->used_buffer_count);
     for (uint32_t i = 0; i < first_uses->used_buffer_count; i++) {
         uint32_t buffer = first_uses->buffers_by_first_use[i], op = first_uses->first_op[buffer];
         if (ir->buffer.memory[buffer] != memory || liveness_is_persistent(ir, buffer))
             continue;
-        bool early = first_uses->early_clock_row_by_buffer[buffer] != IR_NONE;
+        bool early = first_uses->own_clock_row_by_buffer[buffer] != IR_NONE;
         uint8_t *class =
-            &s->class_of[early ? CLASS_EARLY : s->order->stream_of_op[op - s->order->first_op]];
+            &s->class_by_stream[early ? CLASS_EARLY
+                                      : s->order->stream_of_op[op - s->order->first_op]];
         if (*class == UINT8_MAX)
             *class = (uint8_t)t->class_count++;
         uint32_t row = t->range_count++;
@@ -129,13 +130,14 @@ static void sort_first_uses_into_classes(struct live_range_survey *s)
         s->first_use[class->begin + class->count++] = (struct first_use){
             t->first_use[i], first_uses_clock(s->first_uses, s->order, t->buffer[i])};
     }
-    if (s->class_of[CLASS_EARLY] != UINT8_MAX)
-        lower_clocks_of_class(s, &s->class[s->class_of[CLASS_EARLY]]);
+    if (s->class_by_stream[CLASS_EARLY] != UINT8_MAX)
+        lower_clocks_of_class(s, &s->class[s->class_by_stream[CLASS_EARLY]]);
 }
 
 /* Returns the op from which on every first use of class c is ordered after op f of `stream`. (If f is on the host, a
  * first use is ordered after f if it is listed later; else if its clock is beyond f.) If the class has first uses after
- * f in the list, but none is ordered after f, returns LIVE_RANGES_NEVER. If it has none after f in the list, returns f
+ * f in the list, but none is ordered after f, returns LIVE_RANGES_NEVER_REUSABLE. If it has none after f in the list,
+ * returns f
  * + 1. */
 static uint32_t first_use_ordered_after(const struct live_range_survey *s, uint32_t c,
                                         uint32_t stream, uint32_t f)
@@ -152,7 +154,7 @@ static uint32_t first_use_ordered_after(const struct live_range_survey *s, uint3
     if (low < count)
         return row[low].op;
     /* no first use of the class is ordered after f */
-    return row[count - 1].op <= f ? f + 1 : LIVE_RANGES_NEVER;
+    return row[count - 1].op <= f ? f + 1 : LIVE_RANGES_NEVER_REUSABLE;
 }
 
 /* Finds the ends of all live ranges: for each class, the latest of the ends that the ops of the free set allow. A live
@@ -165,7 +167,7 @@ static void find_end_ops_of_live_ranges(struct live_range_survey *s)
     s->op_after_free_set = heap_alloc(t->range_count, sizeof *s->op_after_free_set);
     for (uint32_t i = 0; i < t->range_count; i++) {
         uint32_t set_count = ir->buffer.free_count[t->buffer[i]], last = 0;
-        uint32_t *end = t->end_ops + (size_t)i * t->class_count;
+        uint32_t *end = t->end_ops_by_range_and_class + (size_t)i * t->class_count;
         const op_id *set = ir_free_set(ir, t->buffer[i]);
         bool right = set_count > 0;
         for (uint32_t k = 0; k < set_count; k++) {
@@ -173,7 +175,7 @@ static void find_end_ops_of_live_ranges(struct live_range_survey *s)
             last = set[k].i > last ? set[k].i : last;
         }
         right &= last >= t->first_use[i];
-        s->op_after_free_set[i] = right ? last + 1 : LIVE_RANGES_NEVER;
+        s->op_after_free_set[i] = right ? last + 1 : LIVE_RANGES_NEVER_REUSABLE;
         memset(end, right ? 0 : 0xff, t->class_count * sizeof *end);
         for (uint32_t k = 0; right && k < set_count; k++)
             for (uint32_t c = 0; c < t->class_count; c++) {
@@ -184,7 +186,7 @@ static void find_end_ops_of_live_ranges(struct live_range_survey *s)
     }
 }
 
-void live_ranges_fill_first_ends(struct live_ranges *t, uint32_t begin, uint32_t ops)
+void live_ranges_fill_earliest_ends(struct live_ranges *t, uint32_t begin, uint32_t ops)
 {
     t->first_op = begin;
     t->op_count = ops;
@@ -204,7 +206,7 @@ static uint64_t max_live_bytes(const struct live_ranges *t, const uint32_t *end)
     uint64_t *ended = heap_zalloc((size_t)t->op_count + 1, sizeof *ended);
     uint64_t live = 0, most = 0;
     for (uint32_t i = 0; i < t->range_count; i++)
-        if (end[i] != LIVE_RANGES_NEVER)
+        if (end[i] != LIVE_RANGES_NEVER_REUSABLE)
             ended[end[i] - t->first_op] += t->bytes[i];
     uint32_t op = t->first_op;
     for (uint32_t i = 0; i < t->range_count; i++) {
@@ -227,11 +229,12 @@ void live_ranges_of(struct live_ranges *t, const struct ir *ir, const struct ord
 {
     struct live_range_survey s = {.ir = ir, .order = order, .first_uses = first_uses, .t = t};
     collect_ranges(&s, memory);
-    t->end_ops =
-        heap_realloc(t->end_ops, (size_t)t->range_count * t->class_count, sizeof *t->end_ops);
+    t->end_ops_by_range_and_class =
+        heap_realloc(t->end_ops_by_range_and_class, (size_t)t->range_count * t->class_count,
+                     sizeof *t->end_ops_by_range_and_class);
     sort_first_uses_into_classes(&s);
     find_end_ops_of_live_ranges(&s);
-    live_ranges_fill_first_ends(t, order->first_op, order->op_count);
+    live_ranges_fill_earliest_ends(t, order->first_op, order->op_count);
     t->live_bytes = max_live_bytes(t, s.op_after_free_set);
     free(s.first_use);
     free(s.lowered_clocks);

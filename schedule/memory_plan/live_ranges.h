@@ -20,8 +20,8 @@
 
 #define LIVE_RANGES_ALIGNMENT 512u /* bytes; what cudaMalloc and caching allocators round to */
 
-/* an element of end_ops: no first use of the class may reuse the bytes */
-#define LIVE_RANGES_NEVER UINT32_MAX
+/* an element of end_ops_by_range_and_class: no first use of the class may reuse the bytes */
+#define LIVE_RANGES_NEVER_REUSABLE UINT32_MAX
 
 /* All-zero is empty. Rows are in the order of first uses. */
 struct live_ranges {
@@ -33,7 +33,8 @@ struct live_ranges {
     uint32_t *buffer;
     uint32_t *first_use; /* the op of the first use */
     uint8_t *first_use_class_by_range;
-    uint32_t *end_ops; /* (count, classes) ends; one may be the op number after the last op */
+    /* (count, classes) ends; one may be the op number after the last op */
+    uint32_t *end_ops_by_range_and_class;
     /* the least of a live range's ends: from this op on, some first uses may reuse the bytes */
     uint32_t *earliest_end_op_by_range;
     uint64_t *bytes;
@@ -45,7 +46,7 @@ struct live_ranges {
 
 void live_ranges_release(struct live_ranges *live_ranges);
 
-/* Makes room for `rows` rows in all columns except end_ops. Does nothing if there is more room. */
+/* Makes room for `rows` rows in all columns except end_ops_by_range_and_class. Does nothing if there is more room. */
 void live_ranges_reserve(struct live_ranges *live_ranges, uint32_t rows);
 
 /* Fills the rows with the buffers of one role in one memory that are not persistent and that some op uses. order,
@@ -62,9 +63,9 @@ uint64_t live_ranges_aligned_bytes(const struct ir *ir, uint32_t buffer);
 bool live_ranges_expand_repeats(struct live_ranges *live_ranges, const struct repeats *repeats,
                                 uint32_t role);
 
-/* Fills earliest_end_op_by_range from end_ops, and sets first_op and op_count: the ops of the role are begin .. begin +
- * ops - 1. */
-void live_ranges_fill_first_ends(struct live_ranges *live_ranges, uint32_t begin, uint32_t ops);
+/* Fills earliest_end_op_by_range from end_ops_by_range_and_class, and sets first_op and op_count: the ops of the role
+ * are begin .. begin + ops - 1. */
+void live_ranges_fill_earliest_ends(struct live_ranges *live_ranges, uint32_t begin, uint32_t ops);
 
 /* Returns the most bytes live at once if each live range lives until the first use that may reuse its bytes. No plan
  * can take fewer bytes. earliest_end_op_by_range must be filled, which live_ranges_of() and
@@ -73,7 +74,7 @@ uint64_t live_ranges_max_live_bytes(const struct live_ranges *live_ranges);
 
 static inline const uint32_t *live_ranges_end_ops(const struct live_ranges *t, uint32_t i)
 {
-    return t->end_ops + (size_t)i * t->class_count;
+    return t->end_ops_by_range_and_class + (size_t)i * t->class_count;
 }
 
 /* True if live ranges a and b must not share bytes: neither has ended when the other starts. */

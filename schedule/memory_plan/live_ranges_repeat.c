@@ -23,13 +23,13 @@ static bool rows_correspond(const struct live_ranges *t, const struct repeats *r
     int32_t value = repeats_place_of(r, t->first_use[a]).value_of_iteration;
     if (t->first_use_class_by_range[a] != t->first_use_class_by_range[b] ||
         t->bytes[a] != t->bytes[b] ||
-        !repeats_references_correspond(r, t->first_use[a], value, t->first_use[b], step))
+        !repeats_refs_match_over_iterations(r, t->first_use[a], value, t->first_use[b], step))
         return false;
     for (uint32_t c = 0; c < t->class_count; c++) {
         uint32_t x = live_ranges_end_ops(t, a)[c], y = live_ranges_end_ops(t, b)[c];
-        if (x == LIVE_RANGES_NEVER || y == LIVE_RANGES_NEVER
+        if (x == LIVE_RANGES_NEVER_REUSABLE || y == LIVE_RANGES_NEVER_REUSABLE
                 ? x != y
-                : !repeats_references_correspond(r, x, value, y, step))
+                : !repeats_refs_match_over_iterations(r, x, value, y, step))
             return false;
     }
     return true;
@@ -52,17 +52,19 @@ static bool iterations_correspond_at_gap(const struct live_ranges *t, const stru
 }
 
 static void append_copied_row(struct live_ranges *to, const struct live_ranges *t,
-                              const struct repeats *r, struct repeat_row at)
+                              const struct repeats *r, struct whole_list_row at)
 {
     uint32_t i = to->range_count++, first = t->first_use[at.row];
     to->buffer[i] = at.copy == 0 ? t->buffer[at.row] : IR_NONE;
-    to->first_use[i] = repeats_id_of_referred_op(r, first, at.copy, first);
+    to->first_use[i] = repeats_whole_list_op_id_of_ref(r, first, at.copy, first);
     to->first_use_class_by_range[i] = t->first_use_class_by_range[at.row];
     to->bytes[i] = t->bytes[at.row];
     for (uint32_t c = 0; c < t->class_count; c++) {
         uint32_t end = live_ranges_end_ops(t, at.row)[c];
-        to->end_ops[(size_t)i * t->class_count + c] =
-            end == LIVE_RANGES_NEVER ? end : repeats_id_of_referred_op(r, first, at.copy, end);
+        to->end_ops_by_range_and_class[(size_t)i * t->class_count + c] =
+            end == LIVE_RANGES_NEVER_REUSABLE
+                ? end
+                : repeats_whole_list_op_id_of_ref(r, first, at.copy, end);
     }
 }
 
@@ -75,15 +77,16 @@ bool live_ranges_expand_repeats(struct live_ranges *t, const struct repeats *r, 
     for (uint32_t i = 0; i < r->run_count; i++)
         if (r->run[i].role == role && !iterations_correspond_at_gap(t, r, &r->run[i]))
             return false;
-    struct repeat_row *row =
-        repeats_rows_in_whole_list(r, role, t->first_use, t->range_count, &count);
+    struct whole_list_row *row =
+        repeats_expand_rows_to_whole_list(r, role, t->first_use, t->range_count, &count);
     struct live_ranges whole = {.class_count = t->class_count};
     live_ranges_reserve(&whole, count + 1);
-    whole.end_ops = heap_alloc((size_t)count * t->class_count + 1, sizeof *whole.end_ops);
+    whole.end_ops_by_range_and_class =
+        heap_alloc((size_t)count * t->class_count + 1, sizeof *whole.end_ops_by_range_and_class);
     for (uint32_t i = 0; i < count; i++)
         append_copied_row(&whole, t, r, row[i]);
-    live_ranges_fill_first_ends(&whole, repeats_op_id_in_whole_list(r, t->first_op),
-                                repeats_whole_op_count(r, role, t->op_count));
+    live_ranges_fill_earliest_ends(&whole, repeats_op_id_in_whole_list(r, t->first_op),
+                                   repeats_whole_op_count(r, role, t->op_count));
     live_ranges_release(t);
     *t = whole;
     free(row);

@@ -24,15 +24,15 @@ enum {
     /* number of live ranges above which pack_by_size() gives up */
     PACK_BY_SIZE_RANGES_MAX = 200000,
     /* number of pairs of live ranges that the first round by size may compare */
-    PACK_FIRST_COMPARISONS = 10000000,
+    PACK_FIRST_ROUND_COMPARISONS_MAX = 10000000,
     /* number of pairs of live ranges that all rounds together may compare, if there is more than one round */
-    PACK_ROUNDS_COMPARISONS = 1000000,
+    PACK_ALL_ROUNDS_COMPARISONS_MAX = 1000000,
 };
 
 /* Places the largest live ranges first, each at the lowest offset that is free during its life. While the arena exceeds
  * `enough` bytes it tries another round, in which the live ranges that ended above `enough` come earlier: at most 16
- * rounds, within PACK_ROUNDS_COMPARISONS. Leaves the offsets of the round with the smallest arena, and returns that
- * arena's bytes. Returns UINT64_MAX, with undefined offsets, if there are too many live ranges to compare. */
+ * rounds, within PACK_ALL_ROUNDS_COMPARISONS_MAX. Leaves the offsets of the round with the smallest arena, and returns
+ * that arena's bytes. Returns UINT64_MAX, with undefined offsets, if there are too many live ranges to compare. */
 uint64_t pack_by_size(struct live_ranges *live_ranges, uint64_t enough);
 
 #endif

@@ -11,10 +11,10 @@
 struct size_packing {
     struct live_ranges *live_ranges;
     /* [range_count] for each live range, the first later one from which on all live ranges may reuse its bytes */
-    uint32_t *bytes_free_again_from_range;
-    /* [2 * leaf_count] a binary tree: for each node, the greatest `bytes_free_again_from_range` of the placed live
+    uint32_t *first_range_that_may_reuse_bytes;
+    /* [2 * leaf_count] a binary tree: for each node, the greatest `first_range_that_may_reuse_bytes` of the placed live
      * ranges in its leaves */
-    uint32_t *max_occupied_until;
+    uint32_t *max_first_reusing_range_by_node;
     uint32_t leaf_count;
     struct byte_block {
         uint64_t begin, end;
@@ -25,8 +25,9 @@ struct size_packing {
 
 /* Returns 1 + the last live range of a class whose first use is before op `end`; 0 if there is none. of_class: the live
  * ranges of the class, in order. */
-static uint32_t end_of_class_before(const struct live_ranges *t, const uint32_t *of_class,
-                                    uint32_t count, uint32_t end)
+static uint32_t last_class_range_before_op_plus_1(const struct live_ranges *t,
+                                                  const uint32_t *of_class, uint32_t count,
+                                                  uint32_t end)
 {
     uint32_t low = 0, high = count;
     while (low < high) {
@@ -39,22 +40,23 @@ static uint32_t end_of_class_before(const struct live_ranges *t, const uint32_t 
     return low > 0 ? of_class[low - 1] + 1 : 0;
 }
 
-static void find_occupied_until(struct size_packing *p)
+static void find_first_ranges_that_may_reuse(struct size_packing *p)
 {
     const struct live_ranges *t = p->live_ranges;
     uint32_t *of_class = heap_alloc(t->range_count, sizeof *of_class);
     for (uint32_t i = 0; i < t->range_count; i++)
-        p->bytes_free_again_from_range[i] = i + 1;
+        p->first_range_that_may_reuse_bytes[i] = i + 1;
     for (uint32_t c = 0; c < t->class_count; c++) {
         uint32_t count = 0;
         for (uint32_t i = 0; i < t->range_count; i++)
             if (t->first_use_class_by_range[i] == c)
                 of_class[count++] = i;
         for (uint32_t i = 0; i < t->range_count; i++) {
-            uint32_t until = end_of_class_before(t, of_class, count, live_ranges_end_ops(t, i)[c]);
-            p->bytes_free_again_from_range[i] = until > p->bytes_free_again_from_range[i]
-                                                    ? until
-                                                    : p->bytes_free_again_from_range[i];
+            uint32_t until =
+                last_class_range_before_op_plus_1(t, of_class, count, live_ranges_end_ops(t, i)[c]);
+            p->first_range_that_may_reuse_bytes[i] = until > p->first_range_that_may_reuse_bytes[i]
+                                                         ? until
+                                                         : p->first_range_that_may_reuse_bytes[i];
         }
     }
     free(of_class);
@@ -66,7 +68,8 @@ static void find_blocks(struct size_packing *p, uint32_t node, uint32_t first, u
                         uint32_t i)
 {
     const struct live_ranges *t = p->live_ranges;
-    if (first >= p->bytes_free_again_from_range[i] || p->max_occupied_until[node] <= i)
+    if (first >= p->first_range_that_may_reuse_bytes[i] ||
+        p->max_first_reusing_range_by_node[node] <= i)
         return;
     if (width > 1) {
         find_blocks(p, 2 * node, first, width / 2, i);
@@ -98,9 +101,10 @@ static void place_live_range(struct size_packing *p, uint32_t i)
     p->block_count = 0;
     find_blocks(p, 1, 0, p->leaf_count, i);
     p->live_ranges->offset_bytes[i] = find_lowest_gap(p, p->live_ranges->bytes[i]);
-    for (uint32_t node = p->leaf_count + i;
-         node > 0 && p->max_occupied_until[node] < p->bytes_free_again_from_range[i]; node /= 2)
-        p->max_occupied_until[node] = p->bytes_free_again_from_range[i];
+    for (uint32_t node = p->leaf_count + i; node > 0 && p->max_first_reusing_range_by_node[node] <
+                                                            p->first_range_that_may_reuse_bytes[i];
+         node /= 2)
+        p->max_first_reusing_range_by_node[node] = p->first_range_that_may_reuse_bytes[i];
 }
 
 /* ---- rounds ---- */
@@ -122,20 +126,22 @@ static int compare_ranges_by_weight(const void *a, const void *b)
 }
 
 /* Places all live ranges in the order of falling weight, and those of equal weight in the order of first use. Returns
- * the end of the last byte; UINT64_MAX if this compared more than PACK_FIRST_COMPARISONS pairs. */
+ * the end of the last byte; UINT64_MAX if this compared more than PACK_FIRST_ROUND_COMPARISONS_MAX pairs. */
 static uint64_t pack_by_weight(struct size_packing *p, struct live_range_weight *row)
 {
     struct live_ranges *t = p->live_ranges;
     uint64_t top = 0;
     qsort(row, t->range_count, sizeof *row, compare_ranges_by_weight);
-    memset(p->max_occupied_until, 0, (size_t)p->leaf_count * 2 * sizeof *p->max_occupied_until);
+    memset(p->max_first_reusing_range_by_node, 0,
+           (size_t)p->leaf_count * 2 * sizeof *p->max_first_reusing_range_by_node);
     p->comparisons = 0;
-    for (uint32_t k = 0; k < t->range_count && p->comparisons <= PACK_FIRST_COMPARISONS; k++) {
+    for (uint32_t k = 0; k < t->range_count && p->comparisons <= PACK_FIRST_ROUND_COMPARISONS_MAX;
+         k++) {
         uint32_t i = row[k].live_range;
         place_live_range(p, i);
         top = t->offset_bytes[i] + t->bytes[i] > top ? t->offset_bytes[i] + t->bytes[i] : top;
     }
-    return p->comparisons > PACK_FIRST_COMPARISONS ? UINT64_MAX : top;
+    return p->comparisons > PACK_FIRST_ROUND_COMPARISONS_MAX ? UINT64_MAX : top;
 }
 
 uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
@@ -145,18 +151,19 @@ uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
     struct size_packing p = {.live_ranges = t, .leaf_count = 1};
     while (p.leaf_count < t->range_count)
         p.leaf_count *= 2;
-    p.bytes_free_again_from_range =
-        heap_alloc(t->range_count, sizeof *p.bytes_free_again_from_range);
-    p.max_occupied_until = heap_alloc((size_t)p.leaf_count * 2, sizeof *p.max_occupied_until);
+    p.first_range_that_may_reuse_bytes =
+        heap_alloc(t->range_count, sizeof *p.first_range_that_may_reuse_bytes);
+    p.max_first_reusing_range_by_node =
+        heap_alloc((size_t)p.leaf_count * 2, sizeof *p.max_first_reusing_range_by_node);
     p.block = heap_alloc(t->range_count, sizeof *p.block);
-    find_occupied_until(&p);
+    find_first_ranges_that_may_reuse(&p);
     struct live_range_weight *row = heap_alloc(t->range_count, sizeof *row);
     uint64_t *best = heap_alloc(t->range_count, sizeof *best), least = UINT64_MAX, comparisons = 0;
     for (uint32_t i = 0; i < t->range_count; i++)
         row[i] = (struct live_range_weight){(double)t->bytes[i], i};
     for (int round = 0; round < ROUNDS_MAX && least > enough; round++) {
         /* this round may compare as many pairs as the one before it */
-        if (comparisons + p.comparisons > PACK_ROUNDS_COMPARISONS)
+        if (comparisons + p.comparisons > PACK_ALL_ROUNDS_COMPARISONS_MAX)
             break;
         uint64_t top = pack_by_weight(&p, row);
         comparisons += p.comparisons;
@@ -168,8 +175,8 @@ uint64_t pack_by_size(struct live_ranges *t, uint64_t enough)
                 row[k].weight *= 2;
     }
     memcpy(t->offset_bytes, best, t->range_count * sizeof *best);
-    free(p.bytes_free_again_from_range);
-    free(p.max_occupied_until);
+    free(p.first_range_that_may_reuse_bytes);
+    free(p.max_first_reusing_range_by_node);
     free(p.block);
     free(row);
     free(best);

@@ -67,7 +67,7 @@ static inline bool may_reuse_hole(const struct live_ranges *t, const struct reus
 
 struct free_run {
     uint64_t begin, end;
-    size_t hole; /* the first hole of the run */
+    size_t first_hole; /* the first hole of the run */
 };
 
 /* Returns the run of free bytes that live range i is to use. If no run is large enough, it returns the free bytes just
@@ -99,14 +99,14 @@ static void place_in_free_run(struct hole_list *h, uint64_t *offset, uint32_t i,
 {
     struct free_run run = find_free_run(h, i, fit);
     uint64_t end = run.begin + h->t->bytes[i];
-    size_t gone = run.hole;
+    size_t gone = run.first_hole;
     while (gone < h->count && h->row[gone].end <= end)
         gone++;
     if (gone < h->count && h->row[gone].begin < end)
         h->row[gone].begin = end;
-    if (gone > run.hole)
-        memmove(h->row + run.hole, h->row + gone, (h->count - gone) * sizeof *h->row);
-    h->count -= gone - run.hole;
+    if (gone > run.first_hole)
+        memmove(h->row + run.first_hole, h->row + gone, (h->count - gone) * sizeof *h->row);
+    h->count -= gone - run.first_hole;
     h->first_untouched_byte = end > h->first_untouched_byte ? end : h->first_untouched_byte;
     offset[i] = run.begin;
     if (++h->ranges_placed_since_join > JOIN_EVERY + h->count / JOIN_PARTS)
@@ -125,7 +125,7 @@ uint64_t pack_in_order(struct live_ranges *t, enum pack_fit fit, uint64_t most)
             for (uint32_t k = head[now - t->first_op]; k != IR_NONE; k = next[k])
                 add_hole_of_ended_range(&holes, k);
         place_in_free_run(&holes, t->offset_bytes, i, fit);
-        if (t->earliest_end_op_by_range[i] == LIVE_RANGES_NEVER)
+        if (t->earliest_end_op_by_range[i] == LIVE_RANGES_NEVER_REUSABLE)
             continue;
         uint32_t *list = &head[t->earliest_end_op_by_range[i] - t->first_op];
         next[i] = *list;

@@ -19,8 +19,8 @@ struct action_positions {
 static struct action_positions index_actions_of_stage(const struct choices *c, uint32_t stage,
                                                       const struct actions *of)
 {
-    struct action_positions p = {c, stage, pipeline_chunks_of_one_stage(c), pipeline_unit_count(c),
-                                 NULL};
+    struct action_positions p = {c, stage, pipeline_count_chunks_of_stage(c),
+                                 pipeline_unit_count(c), NULL};
     p.position_of = heap_alloc((size_t)2 * p.chunks * p.units, sizeof *p.position_of);
     for (uint32_t i = 0; i < of->count; i++) {
         const struct action *a = &of->action[i];
@@ -52,7 +52,7 @@ static void find_acks_of_peer(const struct action_positions *own, const struct a
                               uint32_t peer, uint32_t *ack_action)
 {
     struct actions theirs = {0};
-    pipeline_order(&theirs, own->c, peer);
+    pipeline_add_actions_in_order(&theirs, own->c, peer);
     struct action_positions places = index_actions_of_stage(own->c, peer, &theirs);
     uint32_t *answer = heap_alloc((size_t)theirs.count + 1, sizeof *answer);
     answer[theirs.count] = PIPELINE_NO_ACTION;
@@ -74,8 +74,8 @@ static void find_acks_of_peer(const struct action_positions *own, const struct a
     actions_release(&theirs);
 }
 
-void pipeline_implicit_acks(const struct choices *c, uint32_t stage, const struct actions *actions,
-                            uint32_t *ack_action)
+void pipeline_find_implicit_acks(const struct choices *c, uint32_t stage,
+                                 const struct actions *actions, uint32_t *ack_action)
 {
     struct action_positions own = index_actions_of_stage(c, stage, actions);
     memset(ack_action, 0xff, actions->count * sizeof *ack_action);

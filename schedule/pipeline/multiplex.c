@@ -9,24 +9,24 @@
 #include <math.h>
 #include <stdlib.h>
 
-struct stage_span multiplex_stages_of_subsequence(const struct choices *c, uint32_t chunk,
-                                                  uint32_t subsequence)
+struct stages_sharing_subsequence
+multiplex_stages_of_subsequence(const struct choices *c, uint32_t chunk, uint32_t subsequence)
 {
     if (!pipeline_of_choices(c)->is_multiplexed)
-        return (struct stage_span){pipeline_stage_of_chunk(c, chunk), 1};
-    if (subsequence < multiplex_shared_front_count(c, chunk))
-        return (struct stage_span){chunk, c->pp - chunk};
-    if (subsequence >= multiplex_shared_back_begin(c, chunk))
-        return (struct stage_span){0, chunk + 1};
-    return (struct stage_span){chunk, 1};
+        return (struct stages_sharing_subsequence){pipeline_stage_of_chunk(c, chunk), 1};
+    if (subsequence < multiplex_front_subsequence_count(c, chunk))
+        return (struct stages_sharing_subsequence){chunk, c->pp - chunk};
+    if (subsequence >= multiplex_first_back_subsequence(c, chunk))
+        return (struct stages_sharing_subsequence){0, chunk + 1};
+    return (struct stages_sharing_subsequence){chunk, 1};
 }
 
-uint32_t multiplex_shared_front_count(const struct choices *c, uint32_t chunk)
+uint32_t multiplex_front_subsequence_count(const struct choices *c, uint32_t chunk)
 {
     return at_most(c->pp - 1 - chunk, c->shared_units.first);
 }
 
-uint32_t multiplex_shared_back_begin(const struct choices *c, uint32_t chunk)
+uint32_t multiplex_first_back_subsequence(const struct choices *c, uint32_t chunk)
 {
     return c->subsequences - at_most(chunk, c->shared_units.last);
 }
@@ -34,8 +34,8 @@ uint32_t multiplex_shared_back_begin(const struct choices *c, uint32_t chunk)
 bool multiplex_stage_takes_part(const struct choices *c, uint32_t stage, uint32_t chunk)
 {
     return stage == chunk ||
-           (stage > chunk ? multiplex_shared_front_count(c, chunk) > 0
-                          : multiplex_shared_back_begin(c, chunk) < c->subsequences);
+           (stage > chunk ? multiplex_front_subsequence_count(c, chunk) > 0
+                          : multiplex_first_back_subsequence(c, chunk) < c->subsequences);
 }
 
 /* ---- the conditions under which stages can share subsequences ---- */
@@ -54,17 +54,18 @@ static const char *list_separator(const struct text *out)
 static int64_t min_tokens_to_cut(int64_t tokens, int64_t ranks, uint32_t count)
 {
     int64_t rows = (tokens + ranks - 1) / ranks;
-    while (emit_piece_of_rows(rows, count, count - 1).rows == 0)
+    while (piece_of_rows(rows, count, count - 1).rows == 0)
         rows++;
     return rows * ranks;
 }
 
 /* Appends the condition that each stage that shares a subsequence gets at least one token for each tensor rank. It
  * names the first subsequence that does not meet it; nothing is appended if all do. */
-static void append_token_conditions(struct text *out, const struct choices *c)
+static void append_min_tokens_condition(struct text *out, const struct choices *c)
 {
     for (uint32_t i = 0; i < c->subsequences; i++) {
-        int64_t tokens = pipeline_tokens_before(c, i + 1) - pipeline_tokens_before(c, i),
+        int64_t tokens = pipeline_tokens_before_subsequence(c, i + 1) -
+                         pipeline_tokens_before_subsequence(c, i),
                 would = tokens;
         for (uint32_t chunk = 0; chunk < c->pp; chunk++) {
             int64_t cut = min_tokens_to_cut(tokens, c->tp,
@@ -79,7 +80,7 @@ static void append_token_conditions(struct text *out, const struct choices *c)
     }
 }
 
-void multiplex_append_conditions(struct text *out, const struct choices *c, bool lengths)
+void multiplex_append_unmet_conditions(struct text *out, const struct choices *c, bool lengths)
 {
     if (c->subsequences < c->pp)
         text_printf(out, "--subsequences %u or more (as many as stages), not %u", c->pp,
@@ -95,7 +96,7 @@ void multiplex_append_conditions(struct text *out, const struct choices *c, bool
         text_printf(out, "%s--weights replicated or zero1, not %s", list_separator(out),
                     weights_names[c->weights]);
     if (c->subsequences >= c->pp && lengths)
-        append_token_conditions(out, c);
+        append_min_tokens_condition(out, c);
 }
 
 /* ---- the order of all stages together ---- */
@@ -116,7 +117,7 @@ static double earliest_start_of_next_task(const struct greedy_state *g, uint32_t
     uint32_t n = g->c->subsequences, s = g->next[chunk];
     if (s == n || (chunk > 0 && g->next[chunk - 1] <= s))
         return -1;
-    struct stage_span share = multiplex_stages_of_subsequence(g->c, chunk, s);
+    struct stages_sharing_subsequence share = multiplex_stages_of_subsequence(g->c, chunk, s);
     double start = s > 0 ? g->task_ended_at[chunk * n + s - 1] : 0;
     if (chunk > 0 && g->task_ended_at[(chunk - 1) * n + s] > start)
         start = g->task_ended_at[(chunk - 1) * n + s];
@@ -147,16 +148,16 @@ static bool is_better_next_task(const struct greedy_state *g, uint32_t chunk, do
  * is a flop of a layer: then lengths were chosen so that whole subsequences take equally long, but their pieces do
  * not. */
 static double duration_of_last_piece(const struct choices *c, uint32_t subsequence,
-                                     struct stage_span share)
+                                     struct stages_sharing_subsequence share)
 {
     if (c->subsequence_tokens == NULL)
         return 1.0 / share.count;
-    int64_t begin = pipeline_tokens_before(c, subsequence),
-            end = pipeline_tokens_before(c, subsequence + 1);
+    int64_t begin = pipeline_tokens_before_subsequence(c, subsequence),
+            end = pipeline_tokens_before_subsequence(c, subsequence + 1);
     int64_t from = end - (end - begin) / share.count;
     return (double)((end - from) * transformer_layer_linear_flops_per_token(c->model)) +
-           transformer_attention_flops(c->model, end, true) -
-           transformer_attention_flops(c->model, from, true);
+           transformer_layer_attention_flops(c->model, end, true) -
+           transformer_layer_attention_flops(c->model, from, true);
 }
 
 void multiplex_order(const struct choices *c, struct chunk_task *task)
@@ -178,7 +179,8 @@ void multiplex_order(const struct choices *c, struct chunk_task *task)
             best_start = start;
         }
         assert(best < c->pp && "the lowest chunk with subsequences left can start");
-        struct stage_span share = multiplex_stages_of_subsequence(c, best, g.next[best]);
+        struct stages_sharing_subsequence share =
+            multiplex_stages_of_subsequence(c, best, g.next[best]);
         double end = best_start + duration_of_last_piece(c, g.next[best], share);
         for (uint32_t i = share.first_stage; i < share.first_stage + share.count; i++)
             g.stage_free_at[i] = end;
@@ -198,10 +200,11 @@ void multiplex_order(const struct choices *c, struct chunk_task *task)
 static void add_actions_of_task(struct actions *actions, const struct choices *c, uint32_t stage,
                                 const struct chunk_task *t, uint32_t unit, bool forward)
 {
-    struct stage_span share = multiplex_stages_of_subsequence(c, t->chunk, t->subsequence);
+    struct stages_sharing_subsequence share =
+        multiplex_stages_of_subsequence(c, t->chunk, t->subsequence);
     bool takes_part = stage - share.first_stage < share.count;
     /* the first of the last subsequences, which the stages before the owner share */
-    uint32_t last = multiplex_shared_back_begin(c, t->chunk);
+    uint32_t last = multiplex_first_back_subsequence(c, t->chunk);
     if (takes_part)
         actions_add(actions, forward ? ACTION_FORWARD : ACTION_BACKWARD, t->chunk, unit);
     if (last == c->subsequences || stage > t->chunk)

@@ -13,27 +13,29 @@
 /* Consecutive stages that share a subsequence in one chunk of layers: each takes one piece of it through the layers.
  * Pieces are equal and have whole rows for every tensor rank; the last one is shorter if the subsequence does not
  * divide evenly. */
-struct stage_span {
+struct stages_sharing_subsequence {
     uint32_t first_stage, count;
 };
 
 /* Returns the stages that share a subsequence in a chunk. In a pipeline whose stages do not share, that is the one
  * stage of the chunk. */
-struct stage_span multiplex_stages_of_subsequence(const struct choices *choices, uint32_t chunk,
-                                                  uint32_t subsequence);
+struct stages_sharing_subsequence multiplex_stages_of_subsequence(const struct choices *choices,
+                                                                  uint32_t chunk,
+                                                                  uint32_t subsequence);
 
-/* The shared subsequences of a chunk are its first ones and its last ones. multiplex_shared_front_count() returns the
- * number of the first ones. multiplex_shared_back_begin() returns the first of the last ones; the number of all
- * subsequences if there are none. */
-uint32_t multiplex_shared_front_count(const struct choices *choices, uint32_t chunk);
-uint32_t multiplex_shared_back_begin(const struct choices *choices, uint32_t chunk);
+/* The shared subsequences of a chunk are its first ones and its last ones. multiplex_front_subsequence_count() returns
+ * the number of the first ones. multiplex_first_back_subsequence() returns the first of the last ones; the number of
+ * all subsequences if there are none. */
+uint32_t multiplex_front_subsequence_count(const struct choices *choices, uint32_t chunk);
+uint32_t multiplex_first_back_subsequence(const struct choices *choices, uint32_t chunk);
 
 /* True if a stage computes at least a piece of some subsequence in a chunk. */
 bool multiplex_stage_takes_part(const struct choices *choices, uint32_t stage, uint32_t chunk);
 
 /* Appends the conditions for sharing subsequences that the choices do not meet; nothing if they meet all. lengths: the
  * lengths in `choices` are final, so conditions on them are checked, too. */
-void multiplex_append_conditions(struct text *out, const struct choices *choices, bool lengths);
+void multiplex_append_unmet_conditions(struct text *out, const struct choices *choices,
+                                       bool lengths);
 
 /* The work of a pipeline on one subsequence in one chunk of layers. */
 struct chunk_task {

@@ -134,7 +134,7 @@ struct zb_v {
 };
 
 /* Adds the next action of this kind in the stage's chunk 0 or 1, unless its unit does not exist. */
-static void zb_v_next(struct zb_v *z, enum action_kind kind, uint32_t chunk)
+static void zb_v_add_next_action(struct zb_v *z, enum action_kind kind, uint32_t chunk)
 {
     uint32_t i = z->done_actions[kind][chunk]++;
     if (i < z->units)
@@ -142,10 +142,10 @@ static void zb_v_next(struct zb_v *z, enum action_kind kind, uint32_t chunk)
                     kind == ACTION_FORWARD ? i : unit_of_nth_backward(z->choices, i));
 }
 
-static void zb_v_backward(struct zb_v *z, uint32_t chunk)
+static void zb_v_add_backward(struct zb_v *z, uint32_t chunk)
 {
-    zb_v_next(z, ACTION_BACKWARD, chunk);
-    zb_v_next(z, ACTION_WEIGHT_GRADIENTS, chunk);
+    zb_v_add_next_action(z, ACTION_BACKWARD, chunk);
+    zb_v_add_next_action(z, ACTION_WEIGHT_GRADIENTS, chunk);
 }
 
 void order_zb_v(struct actions *a, const struct choices *c, uint32_t stage)
@@ -159,39 +159,40 @@ void order_zb_v(struct actions *a, const struct choices *c, uint32_t stage)
         pattern = z.units;
     /* The first unit goes down from this stage and back up to it; meanwhile the stage does forwards of chunk 0. */
     for (uint32_t i = 0; i < 2 * below - 1; i++)
-        zb_v_next(&z, ACTION_FORWARD, 0);
+        zb_v_add_next_action(&z, ACTION_FORWARD, 0);
     for (uint32_t i = 0; i < stage + more; i++) {
-        zb_v_next(&z, ACTION_FORWARD, 1);
-        zb_v_next(&z, ACTION_FORWARD, 0);
+        zb_v_add_next_action(&z, ACTION_FORWARD, 1);
+        zb_v_add_next_action(&z, ACTION_FORWARD, 0);
     }
     for (uint32_t i = 0; i < below; i++) {
-        zb_v_next(&z, ACTION_FORWARD, 1);
-        zb_v_backward(&z, 1);
+        zb_v_add_next_action(&z, ACTION_FORWARD, 1);
+        zb_v_add_backward(&z, 1);
     }
     while (forward[1] < forward[0] || forward[0] < pattern) {
         if (forward[0] < pattern)
-            zb_v_next(&z, ACTION_FORWARD, 0);
-        zb_v_backward(&z, 0);
-        zb_v_next(&z, ACTION_FORWARD, 1);
-        zb_v_backward(&z, 1);
+            zb_v_add_next_action(&z, ACTION_FORWARD, 0);
+        zb_v_add_backward(&z, 0);
+        zb_v_add_next_action(&z, ACTION_FORWARD, 1);
+        zb_v_add_backward(&z, 1);
     }
     for (uint32_t i = 0; i < more; i++) {
-        zb_v_backward(&z, 0);
-        zb_v_backward(&z, 1);
+        zb_v_add_backward(&z, 0);
+        zb_v_add_backward(&z, 1);
     }
     for (uint32_t i = 0; i < stage; i++) { /* first the backwards, for which other stages wait */
-        zb_v_next(&z, ACTION_BACKWARD, 0);
-        zb_v_next(&z, ACTION_BACKWARD, 1);
+        zb_v_add_next_action(&z, ACTION_BACKWARD, 0);
+        zb_v_add_next_action(&z, ACTION_BACKWARD, 1);
     }
     for (uint32_t i = 0; i < below; i++)
-        zb_v_backward(&z, 0);
+        zb_v_add_backward(&z, 0);
     while (weights[1] < backward[1])
-        zb_v_next(&z, ACTION_WEIGHT_GRADIENTS, 1);
+        zb_v_add_next_action(&z, ACTION_WEIGHT_GRADIENTS, 1);
     while (weights[0] < backward[0])
-        zb_v_next(&z, ACTION_WEIGHT_GRADIENTS, 0);
+        zb_v_add_next_action(&z, ACTION_WEIGHT_GRADIENTS, 0);
 }
 
-void pipeline_order(struct actions *actions, const struct choices *choices, uint32_t stage)
+void pipeline_add_actions_in_order(struct actions *actions, const struct choices *choices,
+                                   uint32_t stage)
 {
     static order_function *const order_of[CHOICE_PIPELINE_COUNT] = {
 #define PIPELINE(choice, order, ...) [CHOICE_PIPELINE_##choice] = order,

@@ -13,7 +13,8 @@ static double tokens_of_flops_share(const struct partition *p, int64_t i)
 {
     const struct transformer *m = p->model;
     double l = (double)transformer_layer_linear_flops_per_token(m), s = (double)p->tokens;
-    double square = transformer_attention_flops(m, p->tokens, !p->assumes_full_attention) / (s * s);
+    double square =
+        transformer_layer_attention_flops(m, p->tokens, !p->assumes_full_attention) / (s * s);
     double share = (double)i / (double)p->piece_count;
     return (-l + sqrt(l * l + 4 * square * share * (l * s + square * s * s))) / (2 * square);
 }
@@ -57,7 +58,7 @@ static double piece_seconds_over_target(double end, void *context)
 
 /* Returns the end of the piece that begins at `begin` and takes target_s seconds; the end of the sequence if the rest
  * takes less. */
-static double piece_end(const struct partition *p, double begin, double target_s)
+static double piece_end_after_seconds(const struct partition *p, double begin, double target_s)
 {
     struct partition_search search = {p, begin, target_s};
     double all = (double)p->tokens;
@@ -72,7 +73,7 @@ static double last_piece_excess_s(double target_s, void *context)
     const struct partition_search *search = context;
     double begin = 0;
     for (int64_t i = 0; i + 1 < search->p->piece_count; i++)
-        begin = piece_end(search->p, begin, target_s);
+        begin = piece_end_after_seconds(search->p, begin, target_s);
     double all = (double)search->p->tokens;
     return (begin < all ? search->p->seconds(search->p->context, begin, all) : 0) - target_s;
 }
@@ -85,7 +86,8 @@ static void find_lengths_by_time(const struct partition *p, int64_t *length)
                                             all_s / (double)p->piece_count * 1e-3, all_s);
     double begin = 0;
     for (int64_t i = 0; i < p->piece_count; i++) {
-        double end = i + 1 < p->piece_count ? piece_end(p, begin, target_s) : (double)p->tokens;
+        double end = i + 1 < p->piece_count ? piece_end_after_seconds(p, begin, target_s)
+                                            : (double)p->tokens;
         length[i] = (int64_t)floor(end - begin);
         begin = end;
     }

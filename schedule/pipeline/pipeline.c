@@ -19,17 +19,17 @@ void actions_add(struct actions *a, enum action_kind kind, uint32_t chunk, uint3
 
 bool pipeline_has_remote_weights(const struct choices *c)
 {
-    return pipeline_of_choices(c)->is_multiplexed && c->helpers != HELPERS_REPLICATE;
+    return pipeline_of_choices(c)->is_multiplexed && c->helpers != MSP_WEIGHTS_REPLICATE;
 }
 
 bool pipeline_replicates_weights(const struct choices *c)
 {
-    return pipeline_of_choices(c)->is_multiplexed && c->helpers == HELPERS_REPLICATE;
+    return pipeline_of_choices(c)->is_multiplexed && c->helpers == MSP_WEIGHTS_REPLICATE;
 }
 
 bool pipeline_shards_weights(const struct choices *c)
 {
-    return pipeline_of_choices(c)->is_multiplexed && c->helpers == HELPERS_SHARD;
+    return pipeline_of_choices(c)->is_multiplexed && c->helpers == MSP_WEIGHTS_SHARD;
 }
 
 uint32_t pipeline_unit_count(const struct choices *c)
@@ -42,7 +42,7 @@ uint32_t pipeline_chunk_count(const struct choices *c)
     return c->pp * c->virtual_stages;
 }
 
-uint32_t pipeline_chunks_of_one_stage(const struct choices *c)
+uint32_t pipeline_count_chunks_of_stage(const struct choices *c)
 {
     return pipeline_of_choices(c)->is_multiplexed ? pipeline_chunk_count(c) : c->virtual_stages;
 }
@@ -123,7 +123,7 @@ struct layer_range pipeline_layers_of_chunk(const struct choices *c, uint32_t ch
     };
 }
 
-int64_t pipeline_tokens_before(const struct choices *c, uint32_t s)
+int64_t pipeline_tokens_before_subsequence(const struct choices *c, uint32_t s)
 {
     int64_t tokens = 0;
     if (c->subsequence_tokens == NULL)

@@ -48,7 +48,8 @@ void actions_release(struct actions *actions);
 void actions_add(struct actions *actions, enum action_kind kind, uint32_t chunk, uint32_t unit);
 
 /* Adds the actions of a stage to *actions, in the order of the pipeline of the choices. */
-void pipeline_order(struct actions *actions, const struct choices *choices, uint32_t stage);
+void pipeline_add_actions_in_order(struct actions *actions, const struct choices *choices,
+                                   uint32_t stage);
 
 /* The properties of a pipeline (schedule/pipeline/pipelines.def). */
 struct pipeline {
@@ -79,7 +80,7 @@ uint32_t pipeline_unit_count(const struct choices *choices);
 uint32_t pipeline_chunk_count(const struct choices *choices); /* number of chunks of all stages */
 /* Returns the number of chunks of which a stage computes a part: all chunks if stages share subsequences, else those
  * that are placed on the stage. */
-uint32_t pipeline_chunks_of_one_stage(const struct choices *choices);
+uint32_t pipeline_count_chunks_of_stage(const struct choices *choices);
 /* pipeline_chunk_of_stage() returns the number, over all stages, of the v-th chunk of a stage.
  * pipeline_stage_of_chunk() returns the stage on which a chunk is placed. */
 uint32_t pipeline_chunk_of_stage(const struct choices *choices, uint32_t stage, uint32_t v);
@@ -101,8 +102,8 @@ bool pipeline_awaits_messages(const struct choices *choices);
  * later action whose input proves that the message of action i has arrived: another stage made that input after it had
  * received the message. PIPELINE_NO_ACTION: there is no such action, or action i sends nothing. */
 #define PIPELINE_NO_ACTION UINT32_MAX
-void pipeline_implicit_acks(const struct choices *choices, uint32_t stage,
-                            const struct actions *actions, uint32_t *ack_action);
+void pipeline_find_implicit_acks(const struct choices *choices, uint32_t stage,
+                                 const struct actions *actions, uint32_t *ack_action);
 
 /* Return 1 if the embedding (pipeline_embedding_layers()) or the head (pipeline_head_layers()) counts as a layer when
  * layers are divided among chunks, else 0. --stage-layers decides (Megatron-LM, get_num_layers_to_build()); with one
@@ -118,6 +119,6 @@ struct layer_range pipeline_layers_of_chunk(const struct choices *choices, uint3
 
 /* Returns the number of tokens before subsequence s of a sequence. For s = subsequences it is the number of all
  * tokens. */
-int64_t pipeline_tokens_before(const struct choices *choices, uint32_t s);
+int64_t pipeline_tokens_before_subsequence(const struct choices *choices, uint32_t s);
 
 #endif

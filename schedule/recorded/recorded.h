@@ -19,7 +19,7 @@
  * Offsets are not planned, since the allocator's replay says how much memory the step takes. event_of_op: NULL, or
  * receives an array on the heap: for each op the event in the recording of its role; IR_NONE for ops without cost,
  * which stand for allocations. */
-enum status recorded_make(struct ir *ir, const struct step_recording *recording, uint32_t count,
-                          uint32_t **event_of_op, struct diag *diag);
+enum status recorded_make_schedule(struct ir *ir, const struct step_recording *recording,
+                                   uint32_t count, uint32_t **event_of_op, struct diag *diag);
 
 #endif

@@ -25,8 +25,8 @@ void recorded_memory_open(struct recorded_schedule_builder *m)
     const uint32_t count = m->recording->storage_count;
     struct first_event_of_storage *start = heap_alloc((size_t)count + 1, sizeof *start);
     m->buffer = heap_alloc((size_t)count + 1, sizeof *m->buffer);
-    m->first_writer_of_storage = ir_new_empty_ids((size_t)count + 1);
-    m->last_user_of_storage = ir_new_empty_ids((size_t)count + 1);
+    m->first_writing_op_of_storage = ir_new_empty_ids((size_t)count + 1);
+    m->last_op_of_storage = ir_new_empty_ids((size_t)count + 1);
     m->storages_by_first_event = heap_alloc((size_t)count + 1, sizeof *m->storages_by_first_event);
     m->ops_before = heap_zalloc((size_t)m->recording->event_count + 1, sizeof *m->ops_before);
     for (uint32_t i = 0; i < count; i++) {
@@ -42,8 +42,8 @@ void recorded_memory_open(struct recorded_schedule_builder *m)
 void recorded_memory_close(struct recorded_schedule_builder *m)
 {
     free(m->buffer);
-    free(m->first_writer_of_storage);
-    free(m->last_user_of_storage);
+    free(m->first_writing_op_of_storage);
+    free(m->last_op_of_storage);
     free(m->storages_by_first_event);
     free(m->ops_before);
 }
@@ -112,12 +112,12 @@ struct view recorded_make_wire_buffer(struct recorded_schedule_builder *m,
 
 /* ---- first writes and free sets ---- */
 
-void recorded_set_first_writer(struct recorded_schedule_builder *m,
-                               const struct recorded_first_written_storages *first_writes,
-                               uint32_t op)
+void recorded_set_first_writing_op(struct recorded_schedule_builder *m,
+                                   const struct recorded_first_written_storages *first_writes,
+                                   uint32_t op)
 {
     for (uint8_t i = 0; i < first_writes->count; i++)
-        m->first_writer_of_storage[first_writes->storage[i]] = op;
+        m->first_writing_op_of_storage[first_writes->storage[i]] = op;
 }
 
 /* Adds an op without cost that writes the storages of the list first, and empties the list. */
@@ -125,7 +125,8 @@ static void add_op_that_first_writes(struct recorded_schedule_builder *m,
                                      struct recorded_first_written_storages *first_writes)
 {
     if (first_writes->count > 0)
-        recorded_set_first_writer(m, first_writes, recorded_add_first_write(m, first_writes));
+        recorded_set_first_writing_op(m, first_writes,
+                                      recorded_add_first_writing_op(m, first_writes));
     first_writes->count = 0;
 }
 
@@ -154,19 +155,20 @@ void recorded_make_buffers_up_to_event(struct recorded_schedule_builder *m, uint
     add_op_that_first_writes(m, &before);
 }
 
-static void set_users_of_storages(struct recorded_schedule_builder *m, uint32_t begin,
-                                  uint32_t count, uint32_t op)
+static void set_last_op_of_storages(struct recorded_schedule_builder *m, uint32_t begin,
+                                    uint32_t count, uint32_t op)
 {
     for (uint32_t i = begin; i < begin + count; i++)
         if (m->recording->tensor[i].storage >= 0)
-            m->last_user_of_storage[m->recording->tensor[i].storage] = op;
+            m->last_op_of_storage[m->recording->tensor[i].storage] = op;
 }
 
-void recorded_set_last_user(struct recorded_schedule_builder *m, uint32_t number, uint32_t op)
+void recorded_set_last_op_of_storages(struct recorded_schedule_builder *m, uint32_t number,
+                                      uint32_t op)
 {
     const struct step_event *event = &m->recording->event[number];
-    set_users_of_storages(m, event->in_begin, event->in_count, op);
-    set_users_of_storages(m, event->out_begin, event->out_count, op);
+    set_last_op_of_storages(m, event->in_begin, event->in_count, op);
+    set_last_op_of_storages(m, event->out_begin, event->out_count, op);
 }
 
 void recorded_set_free_sets(struct recorded_schedule_builder *m)
@@ -177,15 +179,15 @@ void recorded_set_free_sets(struct recorded_schedule_builder *m)
             continue;
         const uint32_t ops = s->last_event < 0 ? m->ir->op.count : m->ops_before[s->last_event];
         uint32_t last = ops > 0 ? ops - 1 : 0;
-        if (last < m->first_writer_of_storage[i])
-            last = m->first_writer_of_storage[i];
-        op_id free_after[3] = {{m->first_writer_of_storage[i]}};
+        if (last < m->first_writing_op_of_storage[i])
+            last = m->first_writing_op_of_storage[i];
+        op_id free_after[3] = {{m->first_writing_op_of_storage[i]}};
         uint16_t count = 1;
-        if (m->last_user_of_storage[i] != IR_NONE &&
-            m->last_user_of_storage[i] > m->first_writer_of_storage[i] &&
-            m->last_user_of_storage[i] < last)
-            free_after[count++] = (op_id){m->last_user_of_storage[i]};
-        if (last > m->first_writer_of_storage[i])
+        if (m->last_op_of_storage[i] != IR_NONE &&
+            m->last_op_of_storage[i] > m->first_writing_op_of_storage[i] &&
+            m->last_op_of_storage[i] < last)
+            free_after[count++] = (op_id){m->last_op_of_storage[i]};
+        if (last > m->first_writing_op_of_storage[i])
             free_after[count++] = (op_id){last};
         ir_set_free_set(m->ir, m->buffer[i], free_after, count);
     }

@@ -81,7 +81,7 @@ static bool add_strides_of_group(struct mesh_axis_strides *cuts, const struct st
 }
 
 /* Returns a group of the recorded ranks, in ascending order. The caller frees its member `ranks`. */
-static struct step_group group_of_recorded_ranks(const struct recorded_schedule_builder *m)
+static struct step_group new_group_of_all_recorded_ranks(const struct recorded_schedule_builder *m)
 {
     struct step_group ranks = {.key = "", .name = "", .rank_count = m->recording_count};
     ranks.ranks = heap_alloc(m->recording_count, sizeof *ranks.ranks);
@@ -106,7 +106,7 @@ static enum status find_axis_strides(const struct recorded_schedule_builder *m,
                                      struct mesh_axis_strides *cuts)
 {
     const uint32_t world = m->recordings[0].world_size;
-    struct step_group ranks = group_of_recorded_ranks(m);
+    struct step_group ranks = new_group_of_all_recorded_ranks(m);
     enum status status = STATUS_OK;
     *cuts = (struct mesh_axis_strides){{1, world}, 2};
     for (uint32_t i = 0; i < m->recording_count && status == STATUS_OK; i++)
@@ -129,7 +129,7 @@ static enum status find_axis_strides(const struct recorded_schedule_builder *m,
 
 /* Fills axes[] with the axes of the mesh that a group consists of, the slowest first, and returns their number. */
 static uint32_t axes_of_group(const struct mesh *mesh, const struct step_group *group,
-                              struct axis_set axes[MESH_AXES_MAX])
+                              struct axis_coordinate_set axes[MESH_AXES_MAX])
 {
     struct rank_progression p[MESH_AXES_MAX];
     const uint32_t parts = split_group_into_progressions(group, p);
@@ -139,7 +139,7 @@ static uint32_t axes_of_group(const struct mesh *mesh, const struct step_group *
         apart /= mesh->axis[a].size;
         for (uint32_t k = 0; k < parts; k++)
             if (apart >= p[k].stride && apart < p[k].stride * p[k].size)
-                axes[count++] = (struct axis_set){(uint8_t)a, 0, NULL};
+                axes[count++] = (struct axis_coordinate_set){(uint8_t)a, 0, NULL};
     }
     return count;
 }
@@ -147,7 +147,7 @@ static uint32_t axes_of_group(const struct mesh *mesh, const struct step_group *
 /* Adds group g of the recording, and returns its index. Its name is the one that the program gave it, or "group" if a
  * schedule does not allow that name or it is too long. A number is appended if another group has the same name. */
 static uint16_t add_group(struct recorded_schedule_builder *m, uint32_t g,
-                          const struct axis_set *axes, uint32_t count)
+                          const struct axis_coordinate_set *axes, uint32_t count)
 {
     const struct step_group *group = &m->recording->group[g];
     char name[MESH_NAME_MAX];
@@ -164,8 +164,9 @@ static uint16_t add_group(struct recorded_schedule_builder *m, uint32_t g,
 /* Returns a group of the schedule with these axes. It must be one of the first groups_before groups, which other
  * recordings added, and no earlier group of this recording (before g) may be mapped to it. A group with the name of
  * group g is preferred. Returns IR_NONE16 if there is none. */
-static uint16_t find_group(const struct recorded_schedule_builder *m, uint32_t g,
-                           const struct axis_set *axes, uint32_t count, uint32_t groups_before)
+static uint16_t find_unmapped_group_with_axes(const struct recorded_schedule_builder *m, uint32_t g,
+                                              const struct axis_coordinate_set *axes,
+                                              uint32_t count, uint32_t groups_before)
 {
     uint16_t found = IR_NONE16;
     for (uint32_t i = 0; i < groups_before; i++) {
@@ -185,9 +186,10 @@ void recorded_add_groups(struct recorded_schedule_builder *m)
 {
     const uint32_t before = m->ir->group_count;
     for (uint32_t g = 0; g < m->recording->group_count; g++) {
-        struct axis_set axes[MESH_AXES_MAX];
+        struct axis_coordinate_set axes[MESH_AXES_MAX];
         const uint32_t count = axes_of_group(&m->ir->mesh, &m->recording->group[g], axes);
-        m->schedule_group_by_program_group[g] = find_group(m, g, axes, count, before);
+        m->schedule_group_by_program_group[g] =
+            find_unmapped_group_with_axes(m, g, axes, count, before);
         if (m->schedule_group_by_program_group[g] == IR_NONE16)
             m->schedule_group_by_program_group[g] = add_group(m, g, axes, count);
     }
@@ -195,8 +197,8 @@ void recorded_add_groups(struct recorded_schedule_builder *m)
 
 void recorded_add_role(struct recorded_schedule_builder *m)
 {
-    struct step_group ranks = group_of_recorded_ranks(m);
-    struct axis_set axes[MESH_AXES_MAX];
+    struct step_group ranks = new_group_of_all_recorded_ranks(m);
+    struct axis_coordinate_set axes[MESH_AXES_MAX];
     uint32_t coordinate[MESH_AXES_MAX];
     char name[MESH_NAME_MAX];
     const uint32_t count = axes_of_group(&m->ir->mesh, &ranks, axes);

@@ -84,7 +84,7 @@ bool recorded_is_between_stages(const struct recorded_schedule_builder *m,
            recording_of_rank(m, event->peer_rank) != NULL;
 }
 
-static enum status check_ranks(const struct recorded_schedule_builder *m)
+static enum status check_recorded_ranks_differ(const struct recorded_schedule_builder *m)
 {
     for (uint32_t i = 1; i < m->recording_count; i++) {
         const struct step_recording *r = &m->recordings[i];
@@ -168,8 +168,8 @@ static enum status match_messages_of_pair(struct recorded_schedule_builder *m,
     }
 }
 
-static bool has_group(const struct step_recording *r, uint32_t count,
-                      const struct step_group *group)
+static bool recording_has_group(const struct step_recording *r, uint32_t count,
+                                const struct step_group *group)
 {
     for (uint32_t i = 0; i < count; i++)
         if (same_group(&r->group[i], group))
@@ -185,7 +185,7 @@ static enum status check_groups_of_receives(struct recorded_schedule_builder *m,
     for (uint32_t g = 0; g < to->group_count; g++) {
         const struct step_group *group = &to->group[g];
         if (recorded_index_of_rank_in_group(group, from->rank) < 0 ||
-            has_group(from, from->group_count, group))
+            recording_has_group(from, from->group_count, group))
             continue;
         const uint32_t receive = find_next_message_with_peer(to, 0, false, from->rank, group);
         if (receive == to->event_count)
@@ -208,7 +208,8 @@ static enum status match_sends_with_receives_of_ranks(struct recorded_schedule_b
     enum status status = STATUS_OK;
     for (uint32_t g = 0; g < from->group_count && status == STATUS_OK; g++) {
         const struct step_group *group = &from->group[g];
-        if (recorded_index_of_rank_in_group(group, to->rank) >= 0 && !has_group(from, g, group))
+        if (recorded_index_of_rank_in_group(group, to->rank) >= 0 &&
+            !recording_has_group(from, g, group))
             status = match_messages_of_pair(m, to, g);
     }
     return status == STATUS_OK ? check_groups_of_receives(m, to) : status;
@@ -216,7 +217,7 @@ static enum status match_sends_with_receives_of_ranks(struct recorded_schedule_b
 
 enum status recorded_match_messages(struct recorded_schedule_builder *m)
 {
-    enum status status = check_ranks(m);
+    enum status status = check_recorded_ranks_differ(m);
     for (uint32_t i = 0; i < m->recording_count; i++)
         for (uint32_t k = 0; k < m->recording_count && status == STATUS_OK; k++) {
             m->recording = &m->recordings[i];
@@ -228,8 +229,8 @@ enum status recorded_match_messages(struct recorded_schedule_builder *m)
 
 /* ---- the work of a message ---- */
 
-enum status recorded_message_work(const struct recorded_schedule_builder *m, uint32_t number,
-                                  struct work *work)
+enum status recorded_set_work_of_message(const struct recorded_schedule_builder *m, uint32_t number,
+                                         struct work *work)
 {
     const struct step_event *event = &m->recording->event[number];
     const bool sends = recorded_is_send(event);

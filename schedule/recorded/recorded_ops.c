@@ -47,15 +47,15 @@ static bool is_in_module(const struct recorded_schedule_builder *m, const struct
 
 /* Returns the part of the model to which an event belongs. Collectives of c10d, except messages, are taken for those of
  * parameters and gradients; functional collectives, which DTensor issues, for those of activations (REGION_NONE). */
-static enum region region_of(const struct recorded_schedule_builder *m,
-                             const struct step_event *event)
+static enum region region_of_event(const struct recorded_schedule_builder *m,
+                                   const struct step_event *event)
 {
     if (event->phase == STEP_OPTIMIZER)
         return REGION_OPTIMIZER;
     switch ((enum step_event_kind)event->kind) {
     case STEP_COLLECTIVE:
         return strncmp(event->op_name, "c10d.", 5) == 0 && !recorded_is_message(event)
-                   ? REGION_WEIGHTS
+                   ? REGION_WEIGHT_COLLECTIVES
                    : REGION_NONE;
     case STEP_ATTENTION:
         return REGION_ATTENTION;
@@ -63,14 +63,14 @@ static enum region region_of(const struct recorded_schedule_builder *m,
         return REGION_LINEAR;
     default:
         if (strncmp(event->op_name, "fsdp.", 5) == 0)
-            return REGION_WEIGHTS;
+            return REGION_WEIGHT_COLLECTIVES;
         if (is_in_module(m, event, "norm"))
             return REGION_NORM;
         return strncmp(event->op_name, "embedding", 9) == 0 ? REGION_EMBEDDING : REGION_NONE;
     }
 }
 
-static struct op_tags tags_of(const struct recorded_schedule_builder *m, uint32_t event)
+static struct op_tags op_tags_of_event(const struct recorded_schedule_builder *m, uint32_t event)
 {
     static const uint8_t phases[] = {[STEP_FORWARD] = PHASE_FORWARD,
                                      [STEP_BACKWARD] = PHASE_BACKWARD,
@@ -78,7 +78,7 @@ static struct op_tags tags_of(const struct recorded_schedule_builder *m, uint32_
                                      [STEP_OPTIMIZER] = PHASE_OPTIMIZER};
     const struct step_event *e = &m->recording->event[event];
     return (struct op_tags){phases[e->phase],
-                            (uint8_t)region_of(m, e),
+                            (uint8_t)region_of_event(m, e),
                             recorded_layer_of_event(m, event),
                             IR_NONE16,
                             IR_NONE16,
@@ -94,11 +94,12 @@ static uint32_t add_op_after_stream_clock(struct recorded_schedule_builder *m, u
                                           struct recorded_operands operands)
 {
     struct program_stream *stream =
-        recorded_find_stream(m, m->recording->event[number].stream, UINT32_MAX);
-    const uint32_t op = recorded_add_op(m, on, work, operands, tags_of(m, number), &stream->clock);
+        recorded_find_or_add_program_stream(m, m->recording->event[number].stream, UINT32_MAX);
+    const uint32_t op =
+        recorded_add_op(m, on, work, operands, op_tags_of_event(m, number), &stream->clock);
     stream->clock = (struct recorded_clock){{0}};
     add_op_to_clock(m, &stream->clock, op);
-    recorded_set_last_user(m, number, op);
+    recorded_set_last_op_of_storages(m, number, op);
     return op;
 }
 
@@ -107,8 +108,8 @@ static enum status find_schedule_stream(struct recorded_schedule_builder *m, uin
                                         enum stream_class class, uint8_t *on)
 {
     struct program_stream *stream =
-        recorded_find_stream(m, m->recording->event[number].stream, UINT32_MAX);
-    const int16_t found = recorded_schedule_stream(m, stream, class);
+        recorded_find_or_add_program_stream(m, m->recording->event[number].stream, UINT32_MAX);
+    const int16_t found = recorded_find_or_add_schedule_stream(m, stream, class);
     *on = (uint8_t)found;
     return found >= 0 ? STATUS_OK
                       : recorded_report_event_error(
@@ -116,15 +117,15 @@ static enum status find_schedule_stream(struct recorded_schedule_builder *m, uin
 }
 
 /* Returns the kind of a copy between the device and its host; WORK_OPAQUE if the event is none. */
-static enum work_kind copy_kind_of(const struct recorded_schedule_builder *m,
-                                   const struct step_event *event)
+static enum work_kind copy_kind_of_event(const struct recorded_schedule_builder *m,
+                                         const struct step_event *event)
 {
-    const struct step_tensor *to = recorded_written_tensor(m, event, 0);
+    const struct step_tensor *to = recorded_tensor_written_by_event(m, event, 0);
     bool from_host = false;
     if (event->kind != STEP_COPY || to == NULL)
         return WORK_OPAQUE;
     for (uint32_t i = 0; i < event->in_count; i++)
-        from_host |= recorded_read_tensor(m, event, i)->storage < 0;
+        from_host |= recorded_tensor_read_by_event(m, event, i)->storage < 0;
     return to->storage < 0 ? WORK_D2H : from_host ? WORK_H2D : WORK_OPAQUE;
 }
 
@@ -135,11 +136,11 @@ static enum work_kind copy_kind_of(const struct recorded_schedule_builder *m,
 static void wait_for_pending_collective(struct recorded_schedule_builder *m,
                                         const struct step_event *event)
 {
-    const struct step_tensor *x = recorded_read_tensor(m, event, 0);
-    if (x == NULL || x->storage < 0 || m->streams->pending_collective_by_storage[x->storage] == 0)
+    const struct step_tensor *x = recorded_tensor_read_by_event(m, event, 0);
+    if (x == NULL || x->storage < 0 || m->streams->pending_collective_op_plus_1[x->storage] == 0)
         return;
-    add_op_to_clock(m, &recorded_find_stream(m, event->stream, UINT32_MAX)->clock,
-                    m->streams->pending_collective_by_storage[x->storage] - 1);
+    add_op_to_clock(m, &recorded_find_or_add_program_stream(m, event->stream, UINT32_MAX)->clock,
+                    m->streams->pending_collective_op_plus_1[x->storage] - 1);
 }
 
 /* A collective or copy of the program: its work, and its stream in the schedule. */
@@ -154,7 +155,7 @@ static struct program_stream *message_queue_of_event(struct recorded_schedule_bu
                                                      enum recorded_queue_kind queue)
 {
     const int64_t peer = queue == QUEUE_OF_BATCHES ? 0 : event->peer_rank;
-    return recorded_find_stream(m, peer * QUEUES + queue, event->group);
+    return recorded_find_or_add_program_stream(m, peer * QUEUES + queue, event->group);
 }
 
 static bool is_message_of_stages(const struct work *work)
@@ -180,25 +181,25 @@ static bool is_collective_or_copy(const struct recorded_schedule_builder *m, uin
 {
     const struct step_event *event = &m->recording->event[number];
     return event->kind == STEP_COLLECTIVE ? !recorded_only_joins_collective(event)
-                                          : copy_kind_of(m, event) != WORK_OPAQUE;
+                                          : copy_kind_of_event(m, event) != WORK_OPAQUE;
 }
 
 /* Sets *move to the work and the stream of event `number`, a collective or a copy. Copies, barriers and the synchronous
  * collectives of c10d run in their stream; other collectives are queued. */
-static enum status read_collective_or_copy(struct recorded_schedule_builder *m, uint32_t number,
-                                           struct collective_or_copy *move)
+static enum status find_work_of_collective_or_copy(struct recorded_schedule_builder *m,
+                                                   uint32_t number, struct collective_or_copy *move)
 {
     const struct step_event *event = &m->recording->event[number];
     *move = (struct collective_or_copy){.runs_in_queue_of_group = false};
     if (event->kind == STEP_COPY) {
-        const enum work_kind kind = copy_kind_of(m, event);
+        const enum work_kind kind = copy_kind_of_event(m, event);
         move->work = (struct work){.kind = (uint8_t)kind,
                                    .copy = {.bytes = (int64_t)fmax(event->written_bytes, 1),
                                             .blocking = kind == WORK_D2H}};
         return find_schedule_stream(m, number, kind == WORK_D2H ? STREAM_D2H : STREAM_H2D,
                                     &move->stream);
     }
-    enum status status = recorded_collective_work(m, number, &move->work);
+    enum status status = recorded_set_work_of_collective(m, number, &move->work);
     if (status != STATUS_OK)
         return status;
     move->runs_in_queue_of_group = move->work.kind != WORK_BARRIER &&
@@ -209,8 +210,8 @@ static enum status read_collective_or_copy(struct recorded_schedule_builder *m, 
         is_message_of_stages(&move->work)
             ? message_queue_of_event(m, event,
                                      move->work.kind == WORK_SEND ? QUEUE_SENDS : QUEUE_RECEIVES)
-            : recorded_find_stream(m, 0, event->group);
-    const int16_t on = recorded_schedule_stream(m, queue, STREAM_COMM);
+            : recorded_find_or_add_program_stream(m, 0, event->group);
+    const int16_t on = recorded_find_or_add_schedule_stream(m, queue, STREAM_COMM);
     move->stream = (uint8_t)on;
     return on >= 0 ? STATUS_OK
                    : recorded_report_event_error(m, number, "the program has more than %d streams",
@@ -261,20 +262,21 @@ operands_of_collective_or_copy(struct recorded_schedule_builder *m, uint32_t num
 static enum status add_wire_buffers(struct recorded_schedule_builder *m)
 {
     enum status status = STATUS_OK;
-    struct collective_or_copy move;
+    struct collective_or_copy work_and_stream;
     struct view view[2];
     for (uint32_t i = 0; i < m->recording->event_count && status == STATUS_OK; i++) {
         if (!is_collective_or_copy(m, i))
             continue;
         const uint32_t before = m->ir->buffer.count;
-        status = read_collective_or_copy(m, i, &move);
+        status = find_work_of_collective_or_copy(m, i, &work_and_stream);
         if (status != STATUS_OK ||
-            operands_of_collective_or_copy(m, i, &move, view).read_count == 0)
+            operands_of_collective_or_copy(m, i, &work_and_stream, view).read_count == 0)
             continue;
-        if (view[0].buffer.i >= before && move.work.kind != WORK_H2D) {
+        if (view[0].buffer.i >= before && work_and_stream.work.kind != WORK_H2D) {
             const struct recorded_first_written_storages first_writes = {.view = {view[0]},
                                                                          .count = 1};
-            m->streams->last_source_fill_op_plus_1 = recorded_add_first_write(m, &first_writes) + 1;
+            m->streams->last_source_fill_op_plus_1 =
+                recorded_add_first_writing_op(m, &first_writes) + 1;
         }
     }
     return status;
@@ -286,29 +288,31 @@ static enum status add_collective_or_copy(struct recorded_schedule_builder *m, u
 {
     const struct step_event *event = &m->recording->event[number];
     struct recorded_first_written_storages none;
-    struct collective_or_copy move;
+    struct collective_or_copy work_and_stream;
     struct view view[2];
     recorded_make_buffers_up_to_event(m, number, &none, 0);
     const uint32_t partner = recorded_other_half_of_ring_shift(m, number);
     if (partner < number) { /* the shift has been added with the other half of it */
-        m->streams->collective_by_event[number] = m->streams->collective_by_event[partner];
+        m->streams->collective_op_of_event_plus_1[number] =
+            m->streams->collective_op_of_event_plus_1[partner];
         return STATUS_OK;
     }
-    enum status status = read_collective_or_copy(m, number, &move);
+    enum status status = find_work_of_collective_or_copy(m, number, &work_and_stream);
     if (status != STATUS_OK)
         return status;
     const struct recorded_operands operands =
-        operands_of_collective_or_copy(m, number, &move, view);
-    struct recorded_clock clock = recorded_find_stream(m, event->stream, UINT32_MAX)->clock;
+        operands_of_collective_or_copy(m, number, &work_and_stream, view);
+    struct recorded_clock clock =
+        recorded_find_or_add_program_stream(m, event->stream, UINT32_MAX)->clock;
     if (m->streams->last_source_fill_op_plus_1 > 0)
         add_op_to_clock(m, &clock, m->streams->last_source_fill_op_plus_1 - 1);
-    const bool queued = is_message_of_stages(&move.work);
+    const bool queued = is_message_of_stages(&work_and_stream.work);
     if (queued)
         add_waits_of_message_queue(m, event, &clock);
-    const uint32_t op =
-        recorded_add_op(m, move.stream, &move.work, operands, tags_of(m, number), &clock);
-    recorded_set_last_user(m, number, op);
-    m->streams->collective_by_event[number] = op + 1;
+    const uint32_t op = recorded_add_op(m, work_and_stream.stream, &work_and_stream.work, operands,
+                                        op_tags_of_event(m, number), &clock);
+    recorded_set_last_op_of_storages(m, number, op);
+    m->streams->collective_op_of_event_plus_1[number] = op + 1;
     if (queued)
         add_op_to_clock(
             m,
@@ -316,17 +320,17 @@ static enum status add_collective_or_copy(struct recorded_schedule_builder *m, u
                                     event->batch_number >= 0 ? QUEUE_OF_BATCHES : QUEUE_UNBATCHED)
                  ->clock,
             op);
-    if (!move.runs_in_queue_of_group) {
-        struct recorded_clock *own = &recorded_find_stream(m, event->stream, UINT32_MAX)->clock;
+    if (!work_and_stream.runs_in_queue_of_group) {
+        struct recorded_clock *own =
+            &recorded_find_or_add_program_stream(m, event->stream, UINT32_MAX)->clock;
         *own = (struct recorded_clock){{0}};
         add_op_to_clock(m, own, op);
         return STATUS_OK;
     }
     for (uint32_t i = 0; i < event->out_count; i++)
-        if (recorded_written_tensor(m, event, i)->storage >= 0)
-            m->streams
-                ->pending_collective_by_storage[recorded_written_tensor(m, event, i)->storage] =
-                op + 1;
+        if (recorded_tensor_written_by_event(m, event, i)->storage >= 0)
+            m->streams->pending_collective_op_plus_1[recorded_tensor_written_by_event(m, event, i)
+                                                         ->storage] = op + 1;
     return STATUS_OK;
 }
 
@@ -337,13 +341,13 @@ static enum status add_kernel(struct recorded_schedule_builder *m, uint32_t numb
     struct recorded_first_written_storages first_writes;
     struct work work;
     uint8_t on;
-    enum status status = recorded_operator_work(m, number, &work);
+    enum status status = recorded_set_work_of_operator(m, number, &work);
     if (status == STATUS_OK)
         status = find_schedule_stream(m, number, STREAM_COMPUTE, &on);
     if (status != STATUS_OK)
         return status;
     recorded_make_buffers_up_to_event(m, number, &first_writes, RECORDED_WRITES_MAX);
-    recorded_set_first_writer(
+    recorded_set_first_writing_op(
         m, &first_writes,
         add_op_after_stream_clock(
             m, number, on, &work,
@@ -356,21 +360,23 @@ static enum status add_kernel(struct recorded_schedule_builder *m, uint32_t numb
 static const struct recorded_stream_state_at_event *
 find_recorded_event(const struct recorded_streams *s, int64_t event)
 {
-    for (uint32_t i = s->mark_count; i-- > 0;)
-        if (s->mark[i].event == event)
-            return &s->mark[i];
+    for (uint32_t i = s->stream_state_count; i-- > 0;)
+        if (s->stream_state[i].event == event)
+            return &s->stream_state[i];
     return NULL;
 }
 
 static void add_record(struct recorded_schedule_builder *m, const struct step_event *event)
 {
     struct recorded_streams *s = m->streams;
-    const struct recorded_clock clock = recorded_find_stream(m, event->stream, UINT32_MAX)->clock;
+    const struct recorded_clock clock =
+        recorded_find_or_add_program_stream(m, event->stream, UINT32_MAX)->clock;
     struct recorded_stream_state_at_event *mark =
         (struct recorded_stream_state_at_event *)find_recorded_event(s, event->cuda_event);
     if (mark == NULL) {
-        s->mark = heap_grow(s->mark, &s->mark_capacity, (size_t)s->mark_count + 1, sizeof *s->mark);
-        mark = &s->mark[s->mark_count++];
+        s->stream_state = heap_grow(s->stream_state, &s->stream_state_capacity,
+                                    (size_t)s->stream_state_count + 1, sizeof *s->stream_state);
+        mark = &s->stream_state[s->stream_state_count++];
     }
     *mark = (struct recorded_stream_state_at_event){event->cuda_event, clock};
 }
@@ -387,11 +393,11 @@ static enum status add_host_wait(struct recorded_schedule_builder *m, uint32_t n
         0) /* no work runs there: waits alone say what the host waits for */
         m->streams->host_wait_stream = ir_add_stream(m->ir, "host_waits", STREAM_COMM);
     recorded_add_op(m, (uint8_t)m->streams->host_wait_stream, &work, (struct recorded_operands){0},
-                    tags_of(m, number), clock);
+                    op_tags_of_event(m, number), clock);
     return STATUS_OK;
 }
 
-static enum status add_event(struct recorded_schedule_builder *m, uint32_t number)
+static enum status add_ops_of_event(struct recorded_schedule_builder *m, uint32_t number)
 {
     const struct step_event *event = &m->recording->event[number];
     struct recorded_first_written_storages none;
@@ -401,7 +407,8 @@ static enum status add_event(struct recorded_schedule_builder *m, uint32_t numbe
     if (event->kind < STEP_RECORD_CUDA_EVENT && event->kind != STEP_COLLECTIVE)
         return add_kernel(m, number);
     recorded_make_buffers_up_to_event(m, number, &none, 0);
-    struct recorded_clock *clock = &recorded_find_stream(m, event->stream, UINT32_MAX)->clock;
+    struct recorded_clock *clock =
+        &recorded_find_or_add_program_stream(m, event->stream, UINT32_MAX)->clock;
     switch ((enum step_event_kind)event->kind) {
     case STEP_COLLECTIVE:
         wait_for_pending_collective(m, event);
@@ -415,10 +422,11 @@ static enum status add_event(struct recorded_schedule_builder *m, uint32_t numbe
             raise_clock_to(clock, &mark->clock);
         return STATUS_OK;
     case STEP_WAIT_FOR_COLLECTIVE:
-        if (event->index_of_awaited_event >= 0 &&
-            m->streams->collective_by_event[event->index_of_awaited_event] > 0)
-            add_op_to_clock(m, clock,
-                            m->streams->collective_by_event[event->index_of_awaited_event] - 1);
+        if (event->index_of_awaited_collective >= 0 &&
+            m->streams->collective_op_of_event_plus_1[event->index_of_awaited_collective] > 0)
+            add_op_to_clock(
+                m, clock,
+                m->streams->collective_op_of_event_plus_1[event->index_of_awaited_collective] - 1);
         return STATUS_OK;
     default: /* STEP_HOST_WAIT_FOR_EVENT and STEP_HOST_READS_VALUE */
         mark = event->cuda_event >= 0 ? find_recorded_event(m->streams, event->cuda_event) : NULL;
@@ -428,20 +436,20 @@ static enum status add_event(struct recorded_schedule_builder *m, uint32_t numbe
 
 /* ---- the whole ---- */
 
-static enum status add_all_events(struct recorded_schedule_builder *m)
+static enum status add_ops_of_all_events(struct recorded_schedule_builder *m)
 {
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < m->recording->event_count && status == STATUS_OK; i++) {
         m->ops_before[i] = m->ir->op.count;
         m->event = i;
-        status = add_event(m, i);
+        status = add_ops_of_event(m, i);
     }
     m->ops_before[m->recording->event_count] = m->ir->op.count;
     return status;
 }
 
 /* Adds the role of recording m->recording, its groups, ops and buffers. */
-static enum status make_role(struct recorded_schedule_builder *m)
+static enum status make_role_of_recording(struct recorded_schedule_builder *m)
 {
     const struct step_recording *r = m->recording;
     struct recorded_streams *streams = heap_zalloc(1, sizeof *streams);
@@ -450,31 +458,31 @@ static enum status make_role(struct recorded_schedule_builder *m)
     m->written_storage_count = 0;
     m->schedule_group_by_program_group =
         heap_alloc((size_t)r->group_count + 1, sizeof *m->schedule_group_by_program_group);
-    streams->pending_collective_by_storage =
-        heap_zalloc((size_t)r->storage_count + 1, sizeof *streams->pending_collective_by_storage);
-    streams->collective_by_event =
-        heap_zalloc((size_t)r->event_count + 1, sizeof *streams->collective_by_event);
+    streams->pending_collective_op_plus_1 =
+        heap_zalloc((size_t)r->storage_count + 1, sizeof *streams->pending_collective_op_plus_1);
+    streams->collective_op_of_event_plus_1 =
+        heap_zalloc((size_t)r->event_count + 1, sizeof *streams->collective_op_of_event_plus_1);
     streams->host_wait_stream = -1;
     recorded_memory_open(m);
     recorded_add_groups(m);
     recorded_add_role(m);
     enum status status = add_wire_buffers(m);
     if (status == STATUS_OK)
-        status = add_all_events(m);
+        status = add_ops_of_all_events(m);
     if (status == STATUS_OK)
         recorded_set_free_sets(m);
     recorded_memory_close(m);
     free(m->schedule_group_by_program_group);
     free(streams->row);
-    free(streams->mark);
-    free(streams->pending_collective_by_storage);
-    free(streams->collective_by_event);
+    free(streams->stream_state);
+    free(streams->pending_collective_op_plus_1);
+    free(streams->collective_op_of_event_plus_1);
     free(streams);
     return status;
 }
 
-enum status recorded_make(struct ir *ir, const struct step_recording *recording, uint32_t count,
-                          uint32_t **event_of_op, struct diag *diag)
+enum status recorded_make_schedule(struct ir *ir, const struct step_recording *recording,
+                                   uint32_t count, uint32_t **event_of_op, struct diag *diag)
 {
     struct recorded_schedule_builder m = {
         .ir = ir, .recordings = recording, .recording_count = count, .diag = diag};
@@ -483,7 +491,7 @@ enum status recorded_make(struct ir *ir, const struct step_recording *recording,
         status = recorded_make_mesh(&m);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         m.recording = &recording[i];
-        status = make_role(&m);
+        status = make_role_of_recording(&m);
     }
     if (event_of_op != NULL)
         *event_of_op = m.event_of_op;

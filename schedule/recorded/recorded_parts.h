@@ -24,9 +24,9 @@ struct recorded_schedule_builder {
     /* ---- memory (recorded_memory.c) ---- */
     buffer_id *buffer; /* [storages] IR_NONE: the storage has no buffer yet, or no bytes */
     /* [storages] the op that writes it first; IR_NONE: none yet */
-    uint32_t *first_writer_of_storage;
+    uint32_t *first_writing_op_of_storage;
     /* [storages] the last op of the events that name it; IR_NONE: none */
-    uint32_t *last_user_of_storage;
+    uint32_t *last_op_of_storage;
     uint32_t *storages_by_first_event; /* [storages] storages in the order of their first events */
     /* rows of storages_by_first_event whose storages have been written */
     uint32_t written_storage_count;
@@ -47,8 +47,8 @@ struct recorded_first_written_storages {
 };
 
 /* Adds an op without cost, which writes these storages first, to the stream of computation. Returns the op's id. */
-uint32_t recorded_add_first_write(struct recorded_schedule_builder *m,
-                                  const struct recorded_first_written_storages *first_writes);
+uint32_t recorded_add_first_writing_op(struct recorded_schedule_builder *m,
+                                       const struct recorded_first_written_storages *first_writes);
 /* Returns the layer of an event: the first number in the path of its module; IR_NONE16: there is none. */
 uint16_t recorded_layer_of_event(const struct recorded_schedule_builder *m, uint32_t event);
 
@@ -62,11 +62,12 @@ void recorded_make_buffers_up_to_event(struct recorded_schedule_builder *m, uint
                                        struct recorded_first_written_storages *with_op,
                                        uint8_t room);
 /* Records that `op` writes these storages first. */
-void recorded_set_first_writer(struct recorded_schedule_builder *m,
-                               const struct recorded_first_written_storages *first_writes,
-                               uint32_t op);
+void recorded_set_first_writing_op(struct recorded_schedule_builder *m,
+                                   const struct recorded_first_written_storages *first_writes,
+                                   uint32_t op);
 /* Records `op` as the last op so far that uses the storages which an event names. */
-void recorded_set_last_user(struct recorded_schedule_builder *m, uint32_t number, uint32_t op);
+void recorded_set_last_op_of_storages(struct recorded_schedule_builder *m, uint32_t number,
+                                      uint32_t op);
 /* Sets the free sets of all storages except those that exist during the whole step. One that the recording does not
  * free is free after the last op. */
 void recorded_set_free_sets(struct recorded_schedule_builder *m);
@@ -104,13 +105,13 @@ int64_t recorded_index_of_rank_in_group(const struct step_group *group, int64_t 
 enum status recorded_match_messages(struct recorded_schedule_builder *m);
 /* Sets *work to the work of a message. It is an error if the message is neither part of a shift in a ring nor between
  * recorded ranks. */
-enum status recorded_message_work(const struct recorded_schedule_builder *m, uint32_t event,
-                                  struct work *work);
+enum status recorded_set_work_of_message(const struct recorded_schedule_builder *m, uint32_t event,
+                                         struct work *work);
 
 /* Sets *work to the work of an operator that is no collective; an error if a product or an attention has other tensors
  * than are expected. */
-enum status recorded_operator_work(const struct recorded_schedule_builder *m, uint32_t event,
-                                   struct work *work);
+enum status recorded_set_work_of_operator(const struct recorded_schedule_builder *m, uint32_t event,
+                                          struct work *work);
 
 /* If the event is half of a shift in a ring, which is a send and a receive of one batch, returns the event that is the
  * other half; else IR_NONE. */
@@ -118,8 +119,8 @@ uint32_t recorded_other_half_of_ring_shift(const struct recorded_schedule_builde
                                            uint32_t event);
 
 /* Sets *work to the work of a collective or a message; an error if its kind is not predicted, or if it has no group. */
-enum status recorded_collective_work(const struct recorded_schedule_builder *m, uint32_t event,
-                                     struct work *work);
+enum status recorded_set_work_of_collective(const struct recorded_schedule_builder *m,
+                                            uint32_t event, struct work *work);
 
 /* Returns the dtype of the operands that a recorded collective has in the schedule. A reduction has the dtype of its
  * data if that is a floating-point dtype of 16 bits or more, else fp32. All other collectives move bytes (DTYPE_U8). */
@@ -130,9 +131,10 @@ enum dtype recorded_dtype_of_collective(const struct recorded_schedule_builder *
 bool recorded_only_joins_collective(const struct step_event *event);
 
 /* Return the i-th tensor that an event reads, or that it writes; NULL if it has fewer. */
-const struct step_tensor *recorded_read_tensor(const struct recorded_schedule_builder *m,
-                                               const struct step_event *event, uint32_t i);
-const struct step_tensor *recorded_written_tensor(const struct recorded_schedule_builder *m,
-                                                  const struct step_event *event, uint32_t i);
+const struct step_tensor *recorded_tensor_read_by_event(const struct recorded_schedule_builder *m,
+                                                        const struct step_event *event, uint32_t i);
+const struct step_tensor *
+recorded_tensor_written_by_event(const struct recorded_schedule_builder *m,
+                                 const struct step_event *event, uint32_t i);
 
 #endif

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-struct program_stream *recorded_find_stream(struct recorded_schedule_builder *m, int64_t handle,
-                                            uint32_t queue_of)
+struct program_stream *recorded_find_or_add_program_stream(struct recorded_schedule_builder *m,
+                                                           int64_t handle, uint32_t queue_of)
 {
     struct recorded_streams *s = m->streams;
     uint32_t number = 0;
@@ -18,13 +18,13 @@ struct program_stream *recorded_find_stream(struct recorded_schedule_builder *m,
     s->row = heap_grow(s->row, &s->capacity, (size_t)s->count + 1, sizeof *s->row);
     struct program_stream *row = &s->row[s->count++];
     *row = (struct program_stream){
-        .handle = handle, .group_of_queue = queue_of, .streams_used_before = number};
+        .handle = handle, .group_of_queue = queue_of, .earlier_used_stream_count = number};
     memset(row->stream, 0xff, sizeof row->stream);
     return row;
 }
 
-int16_t recorded_schedule_stream(struct recorded_schedule_builder *m, struct program_stream *row,
-                                 enum stream_class class)
+int16_t recorded_find_or_add_schedule_stream(struct recorded_schedule_builder *m,
+                                             struct program_stream *row, enum stream_class class)
 {
     char name[64]; /* shorter than MESH_NAME_MAX: ranks and groups have at most 7 and 5 digits */
     if (row->stream[class] >= 0)
@@ -40,7 +40,7 @@ int16_t recorded_schedule_stream(struct recorded_schedule_builder *m, struct pro
     else if (row->handle == 0)
         snprintf(name, sizeof name, "%s", what);
     else
-        snprintf(name, sizeof name, "%s.%" PRIu32, what, row->streams_used_before);
+        snprintf(name, sizeof name, "%s.%" PRIu32, what, row->earlier_used_stream_count);
     row->stream[class] = ir_add_stream(m->ir, name, class);
     return row->stream[class];
 }
@@ -74,14 +74,14 @@ uint32_t recorded_add_op(struct recorded_schedule_builder *m, uint8_t stream,
         .i;
 }
 
-uint32_t recorded_add_first_write(struct recorded_schedule_builder *m,
-                                  const struct recorded_first_written_storages *first_writes)
+uint32_t recorded_add_first_writing_op(struct recorded_schedule_builder *m,
+                                       const struct recorded_first_written_storages *first_writes)
 {
-    struct program_stream *stream = recorded_find_stream(m, 0, UINT32_MAX);
+    struct program_stream *stream = recorded_find_or_add_program_stream(m, 0, UINT32_MAX);
     const struct work work = {.kind = WORK_OPAQUE};
     const struct op_tags none = {PHASE_FORWARD, REGION_NONE, IR_NONE16,
                                  IR_NONE16,     IR_NONE16,   IR_NONE16};
-    const int16_t on = recorded_schedule_stream(m, stream, STREAM_COMPUTE);
+    const int16_t on = recorded_find_or_add_schedule_stream(m, stream, STREAM_COMPUTE);
     static const struct recorded_clock no_clock;
     const uint32_t now = m->event;
     m->event = IR_NONE;

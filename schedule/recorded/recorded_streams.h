@@ -18,8 +18,9 @@ struct program_stream {
     /* for a stream, the program's number of it; for a queue of collectives, 0; for a queue of messages, rank * QUEUES +
      * enum recorded_queue_kind, where `rank` is the other rank, or 0 for QUEUE_OF_BATCHES */
     int64_t handle;
-    uint32_t group_of_queue;      /* for a queue, its group; UINT32_MAX: it is a stream */
-    uint32_t streams_used_before; /* of a stream: how many streams the program used before it */
+    uint32_t group_of_queue; /* for a queue, its group; UINT32_MAX: it is a stream */
+    /* of a stream: how many streams the program used before it */
+    uint32_t earlier_used_stream_count;
     int16_t stream[RECORDED_STREAM_CLASSES]; /* its streams of the schedule; -1: none yet */
     struct recorded_clock clock;
     /* 1 + the number of the batch with the queue's last message; 0: that message was in no batch */
@@ -47,15 +48,15 @@ struct recorded_streams {
     struct program_stream *row;
     uint32_t count;
     size_t capacity;
-    struct recorded_stream_state_at_event *mark;
-    uint32_t mark_count;
-    size_t mark_capacity;
+    struct recorded_stream_state_at_event *stream_state;
+    uint32_t stream_state_count;
+    size_t stream_state_capacity;
     /* for each stream of the schedule, the ops for which its ops have waited so far */
     struct recorded_clock waited_clock_by_stream[IR_STREAMS_MAX];
     /* [storages] 1 + the op of the last queued collective that writes the storage; its stream does not wait for it; 0:
      * none */
-    uint32_t *pending_collective_by_storage;
-    uint32_t *collective_by_event; /* [events] 1 + the collective of the event; 0: none */
+    uint32_t *pending_collective_op_plus_1;
+    uint32_t *collective_op_of_event_plus_1; /* [events] 1 + the collective of the event; 0: none */
     /* 1 + the last op that add_wire_buffers() added; 0: none */
     uint32_t last_source_fill_op_plus_1;
     int16_t host_wait_stream; /* the stream on which the host waits for events; -1: none yet */
@@ -69,14 +70,14 @@ struct recorded_operands {
 /* Returns the stream of the program with this handle, which is made if there is none yet. queue_of: the group of which
  * it is a queue of collectives or messages; UINT32_MAX: it is a stream of the program. The pointer is valid until the
  * next call. */
-struct program_stream *recorded_find_stream(struct recorded_schedule_builder *m, int64_t handle,
-                                            uint32_t queue_of);
+struct program_stream *recorded_find_or_add_program_stream(struct recorded_schedule_builder *m,
+                                                           int64_t handle, uint32_t queue_of);
 
 /* Returns the schedule's stream for one class of work of a stream of the program, and makes it if needed; -1: there are
  * too many. Its name has the number of the program's stream in the order of first use, not the handle, which may be an
  * address. */
-int16_t recorded_schedule_stream(struct recorded_schedule_builder *m, struct program_stream *row,
-                                 enum stream_class class);
+int16_t recorded_find_or_add_schedule_stream(struct recorded_schedule_builder *m,
+                                             struct program_stream *row, enum stream_class class);
 
 /* Adds an op that waits for the ops of a clock, and returns its id. Waits are left out for ops that earlier ops of the
  * same stream have waited for. */

@@ -4,14 +4,15 @@
 #include <math.h>
 #include <string.h>
 
-const struct step_tensor *recorded_read_tensor(const struct recorded_schedule_builder *m,
-                                               const struct step_event *event, uint32_t i)
+const struct step_tensor *recorded_tensor_read_by_event(const struct recorded_schedule_builder *m,
+                                                        const struct step_event *event, uint32_t i)
 {
     return i < event->in_count ? &m->recording->tensor[event->in_begin + i] : NULL;
 }
 
-const struct step_tensor *recorded_written_tensor(const struct recorded_schedule_builder *m,
-                                                  const struct step_event *event, uint32_t i)
+const struct step_tensor *
+recorded_tensor_written_by_event(const struct recorded_schedule_builder *m,
+                                 const struct step_event *event, uint32_t i)
 {
     return i < event->out_count ? &m->recording->tensor[event->out_begin + i] : NULL;
 }
@@ -38,7 +39,7 @@ static double count_elements(const struct step_tensor *t)
 }
 
 /* Returns the size of dimension i, counted from the innermost, which is 0. */
-static int64_t dimension_from_end(const struct step_tensor *t, uint32_t i)
+static int64_t size_of_dim_from_innermost(const struct step_tensor *t, uint32_t i)
 {
     return t->size[t->dim_count - 1 - i];
 }
@@ -46,8 +47,9 @@ static int64_t dimension_from_end(const struct step_tensor *t, uint32_t i)
 static enum dtype dtype_of(const struct step_tensor *t)
 {
     static const uint8_t dtypes[] = {
-        [STEP_BF16] = DTYPE_BF16, [STEP_F16] = DTYPE_F16,   [STEP_F32] = DTYPE_F32,
-        [STEP_F64] = DTYPE_F64,   [STEP_E4M3] = DTYPE_E4M3, [STEP_E5M2] = DTYPE_E5M2};
+        [STEP_DTYPE_BF16] = DTYPE_BF16, [STEP_DTYPE_F16] = DTYPE_F16,
+        [STEP_DTYPE_F32] = DTYPE_F32,   [STEP_DTYPE_F64] = DTYPE_F64,
+        [STEP_DTYPE_E4M3] = DTYPE_E4M3, [STEP_DTYPE_E5M2] = DTYPE_E5M2};
     return t->dtype < ARRAY_LEN(dtypes) ? (enum dtype)dtypes[t->dtype] : DTYPE_U8;
 }
 
@@ -59,9 +61,9 @@ static enum status find_work_of_matrix_product(const struct recorded_schedule_bu
     const struct step_event *event = &m->recording->event[number];
     const bool adds = operator_name_is(event, "addmm") || operator_name_is(event, "baddbmm") ||
                       operator_name_is(event, "_addmm_activation");
-    const struct step_tensor *a = recorded_read_tensor(m, event, adds),
-                             *b = recorded_read_tensor(m, event, adds + 1);
-    const struct step_tensor *y = recorded_written_tensor(m, event, 0);
+    const struct step_tensor *a = recorded_tensor_read_by_event(m, event, adds),
+                             *b = recorded_tensor_read_by_event(m, event, adds + 1);
+    const struct step_tensor *y = recorded_tensor_written_by_event(m, event, 0);
     if (a == NULL || b == NULL || y == NULL || a->dim_count < 2 || b->dim_count < 2 ||
         y->dim_count < 2)
         return recorded_report_event_error(m, number,
@@ -70,14 +72,14 @@ static enum status find_work_of_matrix_product(const struct recorded_schedule_bu
     work->opaque.as = OPAQUE_MATMUL;
     work->opaque.dtype = dtype_of(a);
     work->opaque.out_dtype = dtype_of(y);
-    work->opaque.n = dimension_from_end(y, 0);
-    work->opaque.k = dimension_from_end(a, 0);
+    work->opaque.n = size_of_dim_from_innermost(y, 0);
+    work->opaque.k = size_of_dim_from_innermost(a, 0);
     work->opaque.m =
         (int64_t)(count_elements(y) / (double)(work->opaque.n > 0 ? work->opaque.n : 1));
     if (groups && y->dim_count == 3 &&
         a->dim_count == 2) { /* gradients of the experts' weights: a (m, tokens) */
         work->opaque.as = OPAQUE_MATMUL_TN;
-        work->opaque.m = dimension_from_end(y, 1);
+        work->opaque.m = size_of_dim_from_innermost(y, 1);
         work->opaque.groups = y->size[0];
     } else if (groups && b->dim_count == 3)
         work->opaque.groups = b->size[0];
@@ -87,12 +89,12 @@ static enum status find_work_of_matrix_product(const struct recorded_schedule_bu
         work->opaque.groups = 0;
     if (operator_name_contains(event,
                                "_scaled")) { /* how the scales lie follows from their number */
-        const struct step_tensor *scale = recorded_read_tensor(m, event, 2);
+        const struct step_tensor *scale = recorded_tensor_read_by_event(m, event, 2);
         const double count = scale != NULL ? count_elements(scale) : 1;
-        work->opaque.scaling = count <= 1                                  ? SCALING_TENSOR
-                               : scale->dtype == STEP_OTHER                ? SCALING_MX
-                               : count == (double)dimension_from_end(a, 1) ? SCALING_ROW
-                                                                           : SCALING_BLOCK;
+        work->opaque.scaling = count <= 1                                          ? SCALING_TENSOR
+                               : scale->dtype == STEP_DTYPE_OTHER                  ? SCALING_MX
+                               : count == (double)size_of_dim_from_innermost(a, 1) ? SCALING_ROW
+                                                                                   : SCALING_BLOCK;
     }
     if (work->opaque.m < 1 || work->opaque.n < 1 || work->opaque.k < 1)
         /* a product without elements launches no kernel */
@@ -102,13 +104,13 @@ static enum status find_work_of_matrix_product(const struct recorded_schedule_bu
 
 /* Sets the work of a convolution to that of the equivalent product, whose input is unfolded. If each result is the sum
  * of few terms, as in a depthwise convolution, *work does not change: its bytes then decide the cost. */
-static void convolution_work(const struct recorded_schedule_builder *m,
-                             const struct step_event *event, struct work *work)
+static void set_work_of_convolution(const struct recorded_schedule_builder *m,
+                                    const struct step_event *event, struct work *work)
 {
     enum { FEW = 16 };
     const bool backward = operator_name_contains(event, "backward");
-    const struct step_tensor *y =
-        backward ? recorded_read_tensor(m, event, 0) : recorded_written_tensor(m, event, 0);
+    const struct step_tensor *y = backward ? recorded_tensor_read_by_event(m, event, 0)
+                                           : recorded_tensor_written_by_event(m, event, 0);
     if (y == NULL || y->dim_count < 2 || !(count_elements(y) > 0))
         return;
     const double terms = event->flops / (2 * count_elements(y));
@@ -126,18 +128,18 @@ static void convolution_work(const struct recorded_schedule_builder *m,
 
 /* ---- attention ---- */
 
-static enum attention_impl attention_impl_of(const struct step_event *event)
+static enum attention_impl attention_impl_of_event(const struct step_event *event)
 {
     return operator_name_contains(event, "cudnn") ? ATTENTION_CUDNN : ATTENTION_FA2;
 }
 
-static enum status attention_work_of_event(const struct recorded_schedule_builder *m,
-                                           uint32_t number, struct work *work)
+static enum status set_work_of_attention_event(const struct recorded_schedule_builder *m,
+                                               uint32_t number, struct work *work)
 {
     const struct step_event *event = &m->recording->event[number];
     const bool backward = operator_name_contains(event, "backward");
-    const struct step_tensor *q = recorded_read_tensor(m, event, backward),
-                             *k = recorded_read_tensor(m, event, backward + 1);
+    const struct step_tensor *q = recorded_tensor_read_by_event(m, event, backward),
+                             *k = recorded_tensor_read_by_event(m, event, backward + 1);
     if (q == NULL || k == NULL || q->dim_count != 4 || k->dim_count != 4)
         return recorded_report_event_error(
             m, number,
@@ -154,7 +156,7 @@ static enum status attention_work_of_event(const struct recorded_schedule_builde
     work->opaque.heads = q->size[0] * q->size[heads];
     work->opaque.kv_heads = k->size[0] * k->size[heads];
     work->opaque.causal = event->is_causal;
-    work->opaque.kernels = attention_impl_of(event);
+    work->opaque.kernels = attention_impl_of_event(event);
     work->opaque.dtype = work->opaque.out_dtype = dtype_of(q);
     if (work->opaque.kv_heads < 1 || work->opaque.heads % work->opaque.kv_heads != 0)
         return recorded_report_event_error(
@@ -221,13 +223,14 @@ static bool have_same_layout(const struct step_tensor *a, const struct step_tens
 static double elements_accessed_one_by_one(const struct recorded_schedule_builder *m,
                                            const struct step_event *event)
 {
-    const struct step_tensor *y = recorded_written_tensor(m, event, 0);
+    const struct step_tensor *y = recorded_tensor_written_by_event(m, event, 0);
     if (y == NULL || strncmp(event->op_name, "_f", 2) == 0 || /* _foreach_, _fused_ */
         strncmp(event->op_name, "triton_", 7) == 0)
         return 0;
     for (uint32_t i = 0; i < event->in_count; i++) {
-        const struct step_tensor *x = recorded_read_tensor(m, event, i);
-        const bool mixed = x->dtype != y->dtype && x->dtype != STEP_OTHER && y->dtype != STEP_OTHER;
+        const struct step_tensor *x = recorded_tensor_read_by_event(m, event, i);
+        const bool mixed =
+            x->dtype != y->dtype && x->dtype != STEP_DTYPE_OTHER && y->dtype != STEP_DTYPE_OTHER;
         if (x->storage >= 0 && (mixed || !have_same_layout(x, y)))
             return count_elements(y);
     }
@@ -236,37 +239,38 @@ static double elements_accessed_one_by_one(const struct recorded_schedule_builde
 
 /* Returns the number of elements that a kernel processes more slowly than memory moves them, multiplied by the number
  * of its passes over them (docs/costs.md); 0: memory limits the kernel. */
-static double slow_element_passes(const struct recorded_schedule_builder *m,
-                                  const struct step_event *event)
+static double slow_elements_times_passes(const struct recorded_schedule_builder *m,
+                                         const struct step_event *event)
 {
     enum { ROW_KEPT_BYTES = 48 << 10 }; /* of a row of a softmax: the shared memory of a block */
-    const struct step_tensor *x = recorded_read_tensor(m, event, 0),
-                             *y = recorded_written_tensor(m, event, 0);
+    const struct step_tensor *x = recorded_tensor_read_by_event(m, event, 0),
+                             *y = recorded_tensor_written_by_event(m, event, 0);
     if (event->kind == STEP_ELEMENTWISE)
         return elements_accessed_one_by_one(m, event);
     if (event->kind == STEP_COPY && operator_name_is(event, "cat") && y != NULL)
         return copies_strided_elements(m, event) ? count_elements(y) : 0;
     if (event->kind == STEP_REDUCTION && operator_name_contains(event, "_softmax") && x != NULL &&
         x->dim_count > 0 &&
-        (double)dimension_from_end(x, 0) * (double)dtype_bytes(dtype_of(x)) > ROW_KEPT_BYTES)
+        (double)size_of_dim_from_innermost(x, 0) * (double)dtype_bytes(dtype_of(x)) >
+            ROW_KEPT_BYTES)
         return count_elements(x) * (operator_name_contains(event, "backward") ? 1.15 : 1);
     return 0;
 }
 
-enum status recorded_operator_work(const struct recorded_schedule_builder *m, uint32_t number,
-                                   struct work *work)
+enum status recorded_set_work_of_operator(const struct recorded_schedule_builder *m,
+                                          uint32_t number, struct work *work)
 {
     const struct step_event *event = &m->recording->event[number];
     *work = (struct work){.kind = WORK_OPAQUE};
     if (event->kind == STEP_PRODUCT)
         return find_work_of_matrix_product(m, number, work);
     if (event->kind == STEP_ATTENTION)
-        return attention_work_of_event(m, number, work);
+        return set_work_of_attention_event(m, number, work);
     work->opaque.bytes = llround(event->read_bytes + event->written_bytes);
     work->opaque.as = opaque_cost_of_memory_operator(m, event);
-    work->opaque.slow = llround(slow_element_passes(m, event));
+    work->opaque.slow = llround(slow_elements_times_passes(m, event));
     if (event->kind == STEP_CONVOLUTION)
-        convolution_work(m, event, work);
+        set_work_of_convolution(m, event, work);
     return STATUS_OK;
 }
 
@@ -275,10 +279,10 @@ enum status recorded_operator_work(const struct recorded_schedule_builder *m, ui
 enum dtype recorded_dtype_of_collective(const struct recorded_schedule_builder *m,
                                         const struct step_event *event, enum work_kind kind)
 {
-    const struct step_tensor *x = recorded_read_tensor(m, event, 0);
+    const struct step_tensor *x = recorded_tensor_read_by_event(m, event, 0);
     if (kind != WORK_REDUCE_SCATTER && kind != WORK_ALL_REDUCE && kind != WORK_REDUCE)
         return DTYPE_U8;
-    return x != NULL && x->dtype <= STEP_F64 ? dtype_of(x) : DTYPE_F32;
+    return x != NULL && x->dtype <= STEP_DTYPE_F64 ? dtype_of(x) : DTYPE_F32;
 }
 
 bool recorded_only_joins_collective(const struct step_event *event)
@@ -286,8 +290,8 @@ bool recorded_only_joins_collective(const struct step_event *event)
     return event->kind == STEP_COLLECTIVE && operator_name_contains(event, "wait_tensor");
 }
 
-enum status recorded_collective_work(const struct recorded_schedule_builder *m, uint32_t number,
-                                     struct work *work)
+enum status recorded_set_work_of_collective(const struct recorded_schedule_builder *m,
+                                            uint32_t number, struct work *work)
 {
     static const struct {
         const char *part;
@@ -307,7 +311,7 @@ enum status recorded_collective_work(const struct recorded_schedule_builder *m, 
     const struct step_event *event = &m->recording->event[number];
     size_t i = 0;
     if (recorded_is_message(event))
-        return recorded_message_work(m, number, work);
+        return recorded_set_work_of_message(m, number, work);
     while (i < ARRAY_LEN(names) && !operator_name_contains(event, names[i].part))
         i++;
     if (i == ARRAY_LEN(names))
@@ -331,12 +335,12 @@ enum status recorded_collective_work(const struct recorded_schedule_builder *m, 
         *work = (struct work){.kind = WORK_SHIFT};
         work->p2p.group = group;
         work->p2p.by = (event->index_in_group_sent_to - own + ranks) % ranks;
-        work->p2p.bytes = llround(event->most_bytes_sent_by_a_rank);
+        work->p2p.bytes = llround(event->most_bytes_sent_to_one_rank);
         return STATUS_OK;
     }
     if (work->kind == WORK_ALL_TO_ALL &&
-        event->most_bytes_sent_by_a_rank > 0) /* the largest piece decides */
-        bytes = ranks * llround(event->most_bytes_sent_by_a_rank);
+        event->most_bytes_sent_to_one_rank > 0) /* the largest piece decides */
+        bytes = ranks * llround(event->most_bytes_sent_to_one_rank);
     if (work->kind == WORK_ALL_GATHER) /* `full` is what all members gather, and ours is one part */
         bytes = (bytes + ranks - 1) / ranks;
     /* bytes are rounded to whole elements, which divide evenly over the members */

@@ -37,7 +37,7 @@ uint64_t caching_segment_bytes(uint64_t rounded)
     return round_up(rounded, ROUND_LARGE);
 }
 
-static uint32_t take_unused_row(struct caching_allocator *a)
+static uint32_t take_unused_block_row(struct caching_allocator *a)
 {
     if (a->first_unused_row_plus_1 > 0) {
         uint32_t row = a->first_unused_row_plus_1 - 1;
@@ -48,7 +48,7 @@ static uint32_t take_unused_row(struct caching_allocator *a)
     return a->count++;
 }
 
-static void release_row(struct caching_allocator *a, uint32_t row)
+static void release_block_row(struct caching_allocator *a, uint32_t row)
 {
     a->block[row] = (struct caching_block){.block_after = a->first_unused_row_plus_1};
     a->first_unused_row_plus_1 = row + 1;
@@ -135,7 +135,7 @@ static void release_unused_segments(struct caching_allocator *a)
             }
             a->reserved_bytes -= b->size;
             a->bytes_released_under_pressure += b->size;
-            release_row(a, row);
+            release_block_row(a, row);
         }
         list->count = kept;
     }
@@ -182,7 +182,7 @@ static void add_reserved_bytes(struct caching_allocator *a, uint64_t bytes)
 static uint32_t add_block(struct caching_allocator *a, int pool, uint64_t address, uint64_t size,
                           uint32_t before, uint32_t after)
 {
-    uint32_t row = take_unused_row(a);
+    uint32_t row = take_unused_block_row(a);
     a->block[row] = (struct caching_block){.address = address,
                                            .size = size,
                                            .block_before = before,
@@ -248,7 +248,7 @@ static void release_free_pages(struct caching_allocator *a, uint32_t row)
         a->block[after].block_before = NO_ROW;
     if (a->end_block_by_pool_plus_1[b.pool] == pages + 1)
         a->end_block_by_pool_plus_1[b.pool] = 0;
-    release_row(a, pages);
+    release_block_row(a, pages);
     if (pages != row)
         add_free(a, row);
     if (tail != NO_ROW)
@@ -333,7 +333,7 @@ static void merge_blocks(struct caching_allocator *a, uint32_t low, uint32_t hig
         a->block[b->block_after].block_before = low;
     if (a->end_block_by_pool_plus_1[b->pool] == high + 1)
         a->end_block_by_pool_plus_1[b->pool] = low + 1;
-    release_row(a, high);
+    release_block_row(a, high);
 }
 
 void caching_free(struct caching_allocator *a, uint32_t row)

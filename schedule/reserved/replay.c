@@ -19,7 +19,7 @@ struct buffers_by_first_op {
     uint32_t count;
 };
 
-static void find_buffer_range(struct buffers_by_first_op *c)
+static void find_buffer_range_of_role(struct buffers_by_first_op *c)
 {
     const struct buffer_table *table = &c->ir->buffer;
     uint16_t role = (uint16_t)(c->role - c->ir->role);
@@ -117,7 +117,7 @@ static uint16_t *bundle_by_buffer_if_split(const struct buffers_by_first_op *c)
         bundle[b - c->buffer_begin] = binding == NULL || part ? IR_NONE16 : binding->bundle;
     }
     for (uint32_t op = c->role->op_begin; op < c->role->op_begin + c->role->op_count; op++) {
-        if (ir->op.kind[op] != WORK_CAST || ir->op.region[op] != REGION_WEIGHTS)
+        if (ir->op.kind[op] != WORK_CAST || ir->op.region[op] != REGION_WEIGHT_COLLECTIVES)
             continue;
         const uint32_t from = ir_touched_buffer(ir, op, 0), to = ir_touched_buffer(ir, op, 1);
         const uint16_t row = ir->buffer.binding[from];
@@ -167,16 +167,16 @@ static void divide_rows_by_tensor(struct replay *r, const struct buffers_by_firs
     r->row_count = (uint32_t)count;
 }
 
-void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
-                 struct replay_options how)
+void replay_list_buffers_of_role(struct replay *r, const struct ir *ir, const struct role *role,
+                                 struct replay_options how)
 {
     struct buffers_by_first_op c = {.ir = ir, .role = role};
     const struct repeats *repeats = &ir->repeats;
     uint32_t rows, begin = repeats_op_id_in_whole_list(repeats, role->op_begin);
-    find_buffer_range(&c);
+    find_buffer_range_of_role(&c);
     sort_by_first_op(&c);
-    struct repeat_row *row =
-        repeats_rows_in_whole_list(repeats, (uint32_t)(role - ir->role), c.op, c.count, &rows);
+    struct whole_list_row *row = repeats_expand_rows_to_whole_list(
+        repeats, (uint32_t)(role - ir->role), c.op, c.count, &rows);
     *r = (struct replay){
         .ir = ir,
         .role = (uint32_t)(role - ir->role),
@@ -209,11 +209,11 @@ void replay_init(struct replay *r, const struct ir *ir, const struct role *role,
         }
         uint32_t first = c.op[row[i].row], buffer = c.buffer[row[i].row];
         uint32_t last = last_op_that_holds_buffer(&c, buffer, first);
-        bool gathers =
-            ir->op.kind[first] == WORK_ALL_GATHER && ir->op.region[first] == REGION_WEIGHTS;
+        bool gathers = ir->op.kind[first] == WORK_ALL_GATHER &&
+                       ir->op.region[first] == REGION_WEIGHT_COLLECTIVES;
         r->row[r->row_count++] = (struct replay_stay){
-            buffer, repeats_id_of_referred_op(repeats, first, row[i].copy, first) - begin,
-            repeats_id_of_referred_op(repeats, first, row[i].copy, last) - begin, gathers, 0};
+            buffer, repeats_whole_list_op_id_of_ref(repeats, first, row[i].copy, first) - begin,
+            repeats_whole_list_op_id_of_ref(repeats, first, row[i].copy, last) - begin, gathers, 0};
     }
     if (moments != IR_NONE)
         add_persistent_buffers(r, &c, true, late);
@@ -235,7 +235,7 @@ void replay_release(struct replay *r)
 
 /* The copies that the short list leaves out of a run of iterations, in ops counted as in struct replay. first_op: the
  * first op of the first copy. end_op: the op after all iterations of the run. */
-struct repeated_copies {
+struct left_out_iteration_copies {
     uint32_t first_op, ops_per_copy, count, end_op;
 };
 
@@ -249,13 +249,14 @@ struct replay_pass {
     struct caching_allocator *a;
     bool allocates_gathers_in_own_pool;
     uint32_t *freed_buffers, *next_freed, *block;
-    uint32_t next_run_with_copies; /* number of the run of the short list whose copies come next */
-    struct repeated_copies copies;
+    /* number of the run of the short list whose copies come next */
+    uint32_t next_run_with_left_out_copies;
+    struct left_out_iteration_copies copies;
     /* the op with which the next copy begins; IR_NONE: there is none */
-    uint32_t first_op_of_next_copy;
+    uint32_t first_op_of_next_left_out_copy;
     /* hashes of the allocator's state (hash_of_allocator_state_at()) before the last STATES copies of this run: before
      * copy n at n modulo STATES */
-    uint64_t states_before_copies[STATES];
+    uint64_t state_hashes_before_copies[STATES];
 };
 
 /* ---- iterations that repeat ---- */
@@ -314,22 +315,22 @@ static void delay_frees_of_range(struct replay_pass *pass, uint32_t op, uint32_t
 
 /* Prepares the pass for the copies of the role's next run, the first one whose number is at least `run`. There may be
  * none. */
-static void set_next_run_with_copies(struct replay_pass *pass, uint32_t run)
+static void set_next_run_with_left_out_copies(struct replay_pass *pass, uint32_t run)
 {
     const struct repeats *repeats = &pass->r->ir->repeats;
     while (run < repeats->run_count && repeats->run[run].role != pass->r->role)
         run++;
-    pass->next_run_with_copies = run;
-    pass->first_op_of_next_copy = IR_NONE;
+    pass->next_run_with_left_out_copies = run;
+    pass->first_op_of_next_left_out_copy = IR_NONE;
     if (run == repeats->run_count)
         return;
     const struct repeat_run *at = &repeats->run[run];
     uint32_t begin = at->first_op + at->ops_left_out_before - pass->r->first_op;
-    pass->copies = (struct repeated_copies){
+    pass->copies = (struct left_out_iteration_copies){
         begin + at->gap_before_iteration * at->ops_per_iteration, at->ops_per_iteration,
         repeats->copies_per_gap,
         begin + (at->iteration_count + repeats->copies_per_gap) * at->ops_per_iteration};
-    pass->first_op_of_next_copy = pass->copies.first_op;
+    pass->first_op_of_next_left_out_copy = pass->copies.first_op;
 }
 
 /* Skips copies of an iteration in which the allocator would only repeat what it did. It is called before each copy and
@@ -337,23 +338,23 @@ static void set_next_run_with_copies(struct replay_pass *pass, uint32_t run)
  * the allocator's state is that of `period` copies ago, it comes back every `period` copies until the last. It cannot
  * come back if each copy leaves a buffer that is freed only after the run. Returns the op to go on with: the one after
  * the skipped copies; `op` if none are skipped. */
-static uint32_t skip_repeated_copies(struct replay_pass *pass, uint32_t op)
+static uint32_t skip_repeated_iteration_copies(struct replay_pass *pass, uint32_t op)
 {
-    const struct repeated_copies *run = &pass->copies;
+    const struct left_out_iteration_copies *run = &pass->copies;
     uint32_t number = (op - run->first_op) / run->ops_per_copy, left = run->count - number;
     uint64_t state = hash_of_allocator_state_at(pass, op, run->end_op);
     for (uint32_t period = 1; period < STATES && period <= number; period++) {
         uint32_t ops = left / period * period * run->ops_per_copy;
-        if (pass->states_before_copies[(number - period) % STATES] != state)
+        if (pass->state_hashes_before_copies[(number - period) % STATES] != state)
             continue;
         delay_frees_of_range(pass, op, run->end_op, ops);
-        set_next_run_with_copies(pass, pass->next_run_with_copies + 1);
+        set_next_run_with_left_out_copies(pass, pass->next_run_with_left_out_copies + 1);
         return op + ops;
     }
-    pass->states_before_copies[number % STATES] = state;
-    pass->first_op_of_next_copy = op + run->ops_per_copy;
+    pass->state_hashes_before_copies[number % STATES] = state;
+    pass->first_op_of_next_left_out_copy = op + run->ops_per_copy;
     if (left == 0)
-        set_next_run_with_copies(pass, pass->next_run_with_copies + 1);
+        set_next_run_with_left_out_copies(pass, pass->next_run_with_left_out_copies + 1);
     return op;
 }
 
@@ -362,12 +363,12 @@ static uint32_t skip_repeated_copies(struct replay_pass *pass, uint32_t op)
 static void replay_step(struct replay_pass *pass, enum memory memory, bool first_step)
 {
     const struct replay *r = pass->r;
-    set_next_run_with_copies(pass, 0);
+    set_next_run_with_left_out_copies(pass, 0);
     memset(pass->freed_buffers, 0, ((size_t)r->op_count + 1) * sizeof *pass->freed_buffers);
     for (uint32_t i = 0, op = 0; i < r->row_count || op < r->op_count;) {
         const struct replay_stay *row = &r->row[i];
-        if (op == pass->first_op_of_next_copy) {
-            op = skip_repeated_copies(pass, op);
+        if (op == pass->first_op_of_next_left_out_copy) {
+            op = skip_repeated_iteration_copies(pass, op);
             while (i < r->row_count && r->row[i].first_op < op)
                 i++;
             continue;
@@ -392,8 +393,8 @@ static void replay_step(struct replay_pass *pass, enum memory memory, bool first
     }
 }
 
-void replay_run(const struct replay *r, enum memory memory, bool allocates_gathers_in_own_pool,
-                struct caching_allocator *a)
+void replay_steps_in_allocator(const struct replay *r, enum memory memory,
+                               bool allocates_gathers_in_own_pool, struct caching_allocator *a)
 {
     struct replay_pass pass = {
         .r = r,

@@ -34,8 +34,8 @@ struct replay_options {
 };
 
 /* Lists the buffers of a role that ops use. They lie in all memories. */
-void replay_init(struct replay *replay, const struct ir *ir, const struct role *role,
-                 struct replay_options how);
+void replay_list_buffers_of_role(struct replay *replay, const struct ir *ir,
+                                 const struct role *role, struct replay_options how);
 void replay_release(struct replay *replay);
 
 /* Two steps are replayed. In the second one the allocator still has the segments that the first has cut for other
@@ -46,7 +46,8 @@ enum { REPLAY_STEPS = 2 };
  * allocator's limit. Only the first step allocates persistent buffers. Iterations in which the allocator would repeat
  * what it did in earlier ones are left out. allocates_gathers_in_own_pool: gathered parameters are allocated on the
  * stream of gathers. */
-void replay_run(const struct replay *replay, enum memory memory, bool allocates_gathers_in_own_pool,
-                struct caching_allocator *allocator);
+void replay_steps_in_allocator(const struct replay *replay, enum memory memory,
+                               bool allocates_gathers_in_own_pool,
+                               struct caching_allocator *allocator);
 
 #endif

@@ -22,9 +22,9 @@
 enum {
     NCCL_CHANNELS_IN_FABRIC = 24, /* for a communicator inside one fabric */
     /* connections per channel for all-gather, reduce-scatter and broadcast */
-    NCCL_CONNECTIONS_OF_RING = 1,
+    NCCL_RING_CONNS_PER_CHANNEL = 1,
     /* connections per channel if there are all-reduces: one of the ring, and two of the tree, up and down */
-    NCCL_CONNECTIONS_OF_RING_AND_TREE = 3,
+    NCCL_ALLREDUCE_CONNS_PER_CHANNEL = 3,
     /* channels per peer for send and receive, in a communicator inside one fabric */
     NCCL_PEER_CHANNELS_IN_FABRIC = 8,
     /* channels per peer for send and receive with the peers in the rank's own fabric, in a communicator that has peers
@@ -33,9 +33,9 @@ enum {
 };
 /* bytes of one set of NCCL's send and receive buffers, which serves all peers that the network reaches */
 #define NCCL_NETWORK_BUFFER_SET_BYTES (64 * MIB)
-#define CUBLAS_WORKSPACE (8 * MIB + 128 * 1024)
-#define CUBLAS_WORKSPACE_90 (32 * MIB)
-#define CUBLAS_LT_WORKSPACE MIB
+#define CUBLAS_WORKSPACE_BYTES (8 * MIB + 128 * 1024)
+#define CUBLAS_WORKSPACE_BYTES_SM_90 (32 * MIB)
+#define CUBLAS_LT_WORKSPACE_BYTES MIB
 
 /* clang-format off */
 static const struct reserved_constant constants[] = {
@@ -119,7 +119,7 @@ const char *reserved_part_label(enum reserved_part part)
 /* ---- NCCL ---- */
 
 /* The connections of NCCL that an op needs in its group, as bits: those of a ring, of a tree, and to each peer. */
-enum nccl_connections { USE_RING = 1, USE_TREE = 2, USE_PEERS = 4 };
+enum nccl_connection_bits { USE_RING = 1, USE_TREE = 2, USE_PEERS = 4 };
 
 static const uint8_t connections_of_kind[WORK_KIND_COUNT] = {
     [WORK_ALL_GATHER] = USE_RING,
@@ -140,7 +140,7 @@ static uint64_t nccl_ring_connection_bytes(const struct cluster *cluster, bool s
     int64_t channels = NCCL_CHANNELS_IN_FABRIC;
     if (spans && cluster_inter_domain_channel_count(cluster, cluster->nic.count) < channels)
         channels = cluster_inter_domain_channel_count(cluster, cluster->nic.count);
-    uint64_t connections = tree ? NCCL_CONNECTIONS_OF_RING_AND_TREE : NCCL_CONNECTIONS_OF_RING;
+    uint64_t connections = tree ? NCCL_ALLREDUCE_CONNS_PER_CHANNEL : NCCL_RING_CONNS_PER_CHANNEL;
     return (uint64_t)channels * connections *
            (NCCL_RECEIVE_BYTES_PER_CHANNEL + NCCL_SEND_BYTES_PER_CHANNEL);
 }
@@ -166,7 +166,7 @@ static void count_peers_in_fabric(const struct ir *ir, const struct cluster *clu
         return;
     int64_t domain = cluster_place(cluster, rank).domain;
     for (uint32_t k = 0; k < size; k++) {
-        uint32_t peer = group_rank_of_member(&ir->mesh, group, instance, k);
+        uint32_t peer = group_global_rank_of_member(&ir->mesh, group, instance, k);
         if (peer == rank)
             continue;
         if (cluster_place(cluster, peer).domain == domain)
@@ -220,19 +220,19 @@ static void replay_device_memory(struct caching_allocator *a, const struct repla
                                  uint64_t workspaces, struct reserved_options held)
 {
     if (workspaces > 0) {
-        caching_alloc(a, workspaces - CUBLAS_LT_WORKSPACE);
-        caching_alloc(a, CUBLAS_LT_WORKSPACE);
+        caching_alloc(a, workspaces - CUBLAS_LT_WORKSPACE_BYTES);
+        caching_alloc(a, CUBLAS_LT_WORKSPACE_BYTES);
     }
     if (held.bucket_bytes > 0)
         caching_alloc(a, held.bucket_bytes);
     for (int i = 0; i < STEP_ROTARY_TABLES; i++)
         if (held.table_bytes[i] > 0)
             caching_alloc(a, held.table_bytes[i]);
-    replay_run(replay, MEMORY_HBM, held.allocates_gathers_in_own_pool, a);
+    replay_steps_in_allocator(replay, MEMORY_HBM, held.allocates_gathers_in_own_pool, a);
 }
 
 /* Sets used[b] for each bundle of which the role has a tensor. */
-static void mark_bundles_of_role(const struct ir *ir, const struct replay *replay, bool *used)
+static void mark_bundles_used_by_role(const struct ir *ir, const struct replay *replay, bool *used)
 {
     for (uint32_t i = 0; i < replay->row_count; i++) {
         const uint16_t binding = ir->buffer.binding[replay->row[i].buffer];
@@ -258,7 +258,7 @@ static void replay_parameter_loading(struct caching_allocator *a, const struct i
                                      const struct replay *replay, uint32_t each)
 {
     bool *used = heap_zalloc((size_t)ir->bundle_count + 1, sizeof *used);
-    mark_bundles_of_role(ir, replay, used);
+    mark_bundles_used_by_role(ir, replay, used);
     for (uint32_t b = 0; b < ir->bundle_count; b++) {
         const struct bundle *bundle = &ir->bundle[b];
         const struct tensor *tensor = &ir->tensor[bundle->tensor_begin];
@@ -274,7 +274,7 @@ static void replay_parameter_loading(struct caching_allocator *a, const struct i
 /* Returns log2 of the bytes that a pinned block takes. PyTorch's CachingHostAllocator (c10) rounds a size up to a
  * power of two and never returns a block to the system, so it has as many blocks of each power as were ever in use
  * at once. */
-static uint8_t log2_of_block_bytes(uint64_t bytes)
+static uint8_t log2_of_pinned_block_bytes(uint64_t bytes)
 {
     return bytes < 2 ? 0 : (uint8_t)(64 - __builtin_clzll(bytes - 1));
 }
@@ -302,8 +302,8 @@ static uint64_t pinned_bytes(const struct ir *ir, const struct replay *replay)
     qsort(leaving, count, sizeof *leaving, compare_last_ops);
     for (uint32_t i = 0; i < count; i++) {
         for (; next->last_op < row[i].first_op; next++)
-            used[log2_of_block_bytes(next->bytes)]--;
-        uint8_t power = log2_of_block_bytes(row[i].bytes);
+            used[log2_of_pinned_block_bytes(next->bytes)]--;
+        uint8_t power = log2_of_pinned_block_bytes(row[i].bytes);
         used[power]++;
         most[power] = used[power] > most[power] ? used[power] : most[power];
     }
@@ -331,7 +331,8 @@ static void reserved_of_role(struct reserved *out, const struct ir *ir,
     uint64_t outside = context + nccl, workspaces = 0, tables = 0;
     out->available_bytes = bounded ? (uint64_t)cluster->device.usable_bytes + context : UINT64_MAX;
     if (!cluster->is_ideal)
-        workspaces = (sm / 10 == 9 ? CUBLAS_WORKSPACE_90 : CUBLAS_WORKSPACE) + CUBLAS_LT_WORKSPACE;
+        workspaces = (sm / 10 == 9 ? CUBLAS_WORKSPACE_BYTES_SM_90 : CUBLAS_WORKSPACE_BYTES) +
+                     CUBLAS_LT_WORKSPACE_BYTES;
     for (int i = 0; i < STEP_ROTARY_TABLES; i++)
         tables += held.table_bytes[i];
 
@@ -339,7 +340,7 @@ static void reserved_of_role(struct reserved *out, const struct ir *ir,
                                       bounded ? allocator_limit(out->available_bytes, outside) : 0,
                                   .is_expandable = held.has_expandable_segments};
     struct replay replay;
-    replay_init(&replay, ir, role, held.replay);
+    replay_list_buffers_of_role(&replay, ir, role, held.replay);
     replay_device_memory(&a, &replay, workspaces, held);
     out->pinned_bytes = pinned_bytes(ir, &replay);
     out->bytes[RESERVED_CONTEXT] = context;
@@ -351,9 +352,9 @@ static void reserved_of_role(struct reserved *out, const struct ir *ir,
     out->bytes[RESERVED_CACHE] = a.reserved_peak_bytes - a.used_peak_bytes;
     out->total_bytes = outside + a.reserved_peak_bytes;
     out->fits = !a.has_exceeded_limit;
-    if (held.whole_parameter_bytes > 0) {
+    if (held.bytes_per_whole_parameter > 0) {
         struct caching_allocator whole = {.limit_bytes = a.limit_bytes};
-        replay_parameter_loading(&whole, ir, &replay, held.whole_parameter_bytes);
+        replay_parameter_loading(&whole, ir, &replay, held.bytes_per_whole_parameter);
         out->fits = out->fits && !whole.has_exceeded_limit;
         if (whole.reserved_peak_bytes > a.reserved_peak_bytes) {
             out->bytes[RESERVED_TENSORS] += whole.reserved_peak_bytes - a.reserved_peak_bytes;
@@ -365,7 +366,8 @@ static void reserved_of_role(struct reserved *out, const struct ir *ir,
     /* The total says little about the memory that is needed, since the cache grows into all memory that there is. A
      * second run with a smaller limit finds whether less would do. */
     uint64_t less =
-        bounded ? (uint64_t)((1 - RESERVED_VERDICT_MARGIN) * (double)out->available_bytes) : 0;
+        bounded ? (uint64_t)((1 - RESERVED_VERDICT_MARGIN_SHARE) * (double)out->available_bytes)
+                : 0;
     if (bounded && out->fits && out->total_bytes > less) {
         struct caching_allocator b = {.limit_bytes = allocator_limit(less, outside),
                                       .is_expandable = held.has_expandable_segments};

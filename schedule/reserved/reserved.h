@@ -37,7 +37,7 @@ enum reserved_part {
 
 /* The margin, as a share of the available memory, within which the verdict "fits" or "does not fit" is called too
  * close. We chose it: the error of verdicts has not been measured. */
-#define RESERVED_VERDICT_MARGIN 0.03
+#define RESERVED_VERDICT_MARGIN_SHARE 0.03
 
 struct reserved {
     uint64_t bytes[RESERVED_PART_COUNT];
@@ -47,7 +47,7 @@ struct reserved {
     /* no segment exceeded the available memory; the allocator gives free segments back to the device before one
      * would */
     bool fits;
-    /* it fits, but would not fit on a device with RESERVED_VERDICT_MARGIN less memory */
+    /* it fits, but would not fit on a device with RESERVED_VERDICT_MARGIN_SHARE less memory */
     bool is_tight;
     uint32_t communicator_count;
     /* pinned host memory of a rank: PyTorch rounds a pinned block up to a power of two, and keeps freed blocks for
@@ -56,8 +56,8 @@ struct reserved {
 };
 
 /* The settings of a framework's allocator, and the memory that the framework keeps in it besides the schedule's
- * tensors: that of step_bucket_bytes() and step_rotary_tables(). All members are zero for a schedule that no framework
- * runs. */
+ * tensors: that of step_bucket_bytes() and step_set_rotary_table_bytes(). All members are zero for a schedule that no
+ * framework runs. */
 struct reserved_options {
     bool has_expandable_segments; /* expandable_segments:True */
     /* gathered parameters are allocated on a stream of their own */
@@ -65,7 +65,7 @@ struct reserved_options {
     struct replay_options replay;
     /* The bytes of an element of the parameters, if every rank has all of them whole before the first step; nothing of
      * them then stays in the allocator. 0: no rank has them whole. */
-    uint32_t whole_parameter_bytes;
+    uint32_t bytes_per_whole_parameter;
     uint64_t bucket_bytes;
     uint64_t table_bytes[STEP_ROTARY_TABLES]; /* bytes; each table has a block of its own */
 };

@@ -23,10 +23,10 @@ void emit_attention_operator(struct emit *e)
     buffer_id qkv = new_buffer_filled_with_zeros(e, "qkv", e->unit.rows, width), d_out = {IR_NONE};
     if (whole)
         d_out = new_buffer_filled_with_zeros(e, "d_out", e->unit.rows, o);
-    buffer_id out = emit_activation(e, "attention", e->unit.rows, o);
+    buffer_id out = emit_activation_buffer(e, "attention", e->unit.rows, o);
     if (scope == SCOPE_EXCHANGE) {
         exchange_emit_only_all_to_alls(e, qkv, out, d_out,
-                                       emit_activation(e, "dqkv", e->unit.rows, width));
+                                       emit_activation_buffer(e, "dqkv", e->unit.rows, width));
         return;
     }
     e->tags.region = REGION_ATTENTION;
@@ -39,6 +39,6 @@ void emit_attention_operator(struct emit *e)
         d_out = new_buffer_filled_with_zeros(e, "d_out", e->unit.rows, o);
         e->tags.region = REGION_ATTENTION;
     }
-    buffer_id dqkv = emit_activation(e, "dqkv", e->unit.rows, width);
+    buffer_id dqkv = emit_activation_buffer(e, "dqkv", e->unit.rows, width);
     operator_backward(e, 0, d_out, dqkv);
 }

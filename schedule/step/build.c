@@ -48,7 +48,7 @@ static void make_inputs(struct emit *e)
     bool all = pipeline_of_choices(c)->is_multiplexed,
          first = all || e->stage == pipeline_stage_of_chunk(c, 0);
     bool last = all || e->stage == pipeline_stage_of_chunk(c, pipeline_chunk_count(c) - 1);
-    uint16_t tensor = c->row_ranks > 1 ? e->tensor.group : IR_NONE16;
+    uint16_t tensor = c->sequence_parallel_ranks > 1 ? e->tensor.group : IR_NONE16;
     /* the number of positions: those of one sequence or, if documents determine how each sequence is cut, of all of
      * them */
     int64_t places = n;
@@ -57,9 +57,9 @@ static void make_inputs(struct emit *e)
     if (first)
         e->tokens = make_bound_input(e, "tokens", BINDING_TOKENS, tensor, DTYPE_I32, local);
     e->tokens_own = e->tokens;
-    if (first && c->row_ranks > 1 && c->vocabulary != VOCABULARY_CUT)
+    if (first && c->sequence_parallel_ranks > 1 && c->vocabulary != VOCABULARY_CUT)
         e->tokens_own = make_bound_input(e, "own_tokens", BINDING_TOKENS, IR_NONE16, DTYPE_I32,
-                                         local / c->row_ranks);
+                                         local / c->sequence_parallel_ranks);
     if (last)
         e->labels = make_bound_input(e, "labels", BINDING_LABELS, tensor, DTYPE_I32, local);
     e->positions = make_bound_input(e, "positions", BINDING_POSITIONS, tensor, DTYPE_I32, places);
@@ -67,10 +67,10 @@ static void make_inputs(struct emit *e)
     if (e->group.hp != IR_NONE16)
         e->positions_gathered =
             make_bound_input(e, "all_positions", BINDING_POSITIONS,
-                             e->group.group_of_core_positions, DTYPE_I32, places * c->hp);
-    if (c->row_ranks > 1)
+                             e->group.group_seen_by_attention_core, DTYPE_I32, places * c->hp);
+    if (c->sequence_parallel_ranks > 1)
         e->positions_own = make_bound_input(e, "own_positions", BINDING_POSITIONS, IR_NONE16,
-                                            DTYPE_I32, places / c->row_ranks);
+                                            DTYPE_I32, places / c->sequence_parallel_ranks);
     if (last)
         e->loss = make_bound_input(e, "loss", BINDING_LOSS, IR_NONE16, DTYPE_F32, 1);
 }
@@ -104,7 +104,7 @@ static void make_streams(struct emit *e)
     if (fpdt_one_rank_fetches_for_all(e->choices))
         e->stream.fetch = ir_add_stream(e->ir, "comm.fetch", STREAM_COMM);
     if (e->choices->ep > 1)
-        e->stream.expert_exchange = ir_add_stream(e->ir, "comm.ep", STREAM_COMM);
+        e->stream.expert_exchange_stream = ir_add_stream(e->ir, "comm.ep", STREAM_COMM);
     make_ring_streams(e, &e->group.outer_ring, "comm.cp", "comm.dkv");
     make_ring_streams(e, &e->group.inner_ring, "comm.cp_in", "comm.dkv_in");
     if (e->group.outer_ring.size > 1 && e->choices->profile->ring_keeps_blocks)
@@ -112,7 +112,7 @@ static void make_streams(struct emit *e)
 }
 
 /* Returns the order of tokens over ranks, which decides how evenly the visible pairs are distributed. */
-static struct token_layout token_layout_of(const struct choices *c)
+static struct token_layout order_of_tokens_over_ranks(const struct choices *c)
 {
     static const uint8_t kinds[RING_BY_CORE_PLAN + 1] = {
         LAYOUT_ZIGZAG_2D, LAYOUT_CONTIGUOUS, LAYOUT_STRIPED, LAYOUT_ZIGZAG_DOCUMENTS, LAYOUT_DEALT};
@@ -122,7 +122,7 @@ static struct token_layout token_layout_of(const struct choices *c)
     if (c->subsequences > 1)
         return (struct token_layout){.kind = LAYOUT_RANK_ORDINAL,
                                      .cp = 1,
-                                     .hp = c->hp * c->row_ranks,
+                                     .hp = c->hp * c->sequence_parallel_ranks,
                                      .chunk_count = c->subsequences,
                                      .sequence_tokens = c->seq,
                                      .tokens_by_chunk = c->subsequence_tokens};
@@ -134,7 +134,8 @@ static struct token_layout token_layout_of(const struct choices *c)
                                      .sequence_tokens = c->seq,
                                      .chunk_tokens =
                                          c->seq % c->chunk_tokens == 0 ? 0 : c->chunk_tokens};
-    return (struct token_layout){kind, c->cp, c->hp * c->row_ranks, 1, c->seq, 0, NULL};
+    return (struct token_layout){kind, c->cp, c->hp * c->sequence_parallel_ranks, 1, c->seq,
+                                 0,    NULL};
 }
 
 /* Upper limits of the ops that emission and passes make: LAYER, in a layer for each chunk of a sequence; CHUNK, for
@@ -220,7 +221,7 @@ int64_t step_bucket_bytes(const struct choices *c)
     return elements * (int64_t)dtype_bytes(c->dtype);
 }
 
-void step_rotary_tables(const struct choices *c, uint64_t block[STEP_ROTARY_TABLES])
+void step_set_rotary_table_bytes(const struct choices *c, uint64_t block[STEP_ROTARY_TABLES])
 {
     const struct transformer *model = c->model;
     bool held = c->profile->keeps_rotary_tables && model->positions == POSITIONS_ROPE;
@@ -245,7 +246,8 @@ static struct transformer model_of_scope(const struct transformer *model, enum s
 
 /* Emits one role (a stage's ranks, or all ranks), runs the passes on its list, and adds it to *out. Returns false if
  * the list is a short list that does not represent the whole list. */
-static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_memory_figures *figures)
+static bool emit_role_and_run_passes(struct emit *e, struct ir *out,
+                                     struct offsets_memory_figures *figures)
 {
     const struct choices *c = e->choices;
     struct op_list list;
@@ -256,20 +258,20 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_memo
     if (layers)
         weights_make_bundles(e);
     make_inputs(e);
-    tensor_make_gather_buffer(e, layers);
+    tensor_make_shared_gather_buffer(e, layers);
     if (layers)
         emit_step(e);
     else
         emit_attention_operator(e);
     op_list_init(&list, e->ir);
-    combined_order_list(e, &list);
+    combined_reorder_list_by_parts(e, &list);
     if (layers && c->activations == CHOICE_ACTIVATIONS_RATIO)
         pass_offload_ratio(e, &list);
     else if (layers && c->host_layers > 0)
         pass_offload_first_layers(e, &list);
     else if (layers && c->activations != CHOICE_ACTIVATIONS_KEEP)
         pass_recompute(e, &list);
-    if (layers && e->discarded_count > 0)
+    if (layers && e->recomputed_buffer_count > 0)
         pass_discard(e, &list);
     if (layers && fpdt_offloads(c) && !c->profile->recomputes_whole_layer)
         pass_remove_dead_copies(e, &list);
@@ -283,9 +285,9 @@ static bool emit_and_rewrite(struct emit *e, struct ir *out, struct offsets_memo
         pass_autocast(e, &list);
     if (whole)
         pass_weights(e, &list);
-    bool stands = finalize_role(e, &list, out, figures);
+    bool represents_whole_list = finalize_role(e, &list, out, figures);
     op_list_release(&list);
-    return stands;
+    return represents_whole_list;
 }
 
 /* Returns the choices with which a scope is built. If they need another model than choices->model, it is written to
@@ -295,7 +297,7 @@ static struct choices choices_of_scope(const struct choices *choices, struct tra
     struct choices c = *choices;
     if (c.scope >= SCOPE_LAYERS) {
         c.weights = CHOICE_WEIGHTS_REPLICATED;
-        c.helpers = HELPERS_REPLICATE;
+        c.helpers = MSP_WEIGHTS_REPLICATE;
     }
     if (c.scope != SCOPE_STEP)
         c.host_layers = 0;
@@ -348,14 +350,15 @@ static void fill_schedule_documents(struct ir *ir, const struct choices *c)
     }
 }
 
-static const struct sequence_documents *find_sequence_documents(struct emit *e)
+static const struct sequence_document_facts *make_sequence_documents(struct emit *e)
 {
     const struct choices *c = e->choices;
     const struct documents *documents = &e->ir->documents;
     uint32_t count = (uint32_t)(c->global_batch / c->dp);
-    struct sequence_documents *row = arena_array(&e->arena, count, sizeof *row);
+    struct sequence_document_facts *row = arena_array(&e->arena, count, sizeof *row);
     for (uint32_t i = 0; i < count; i++)
-        row[i] = (struct sequence_documents){documents_first_equal_sequence(documents, i, c->dp),
+        row[i] =
+            (struct sequence_document_facts){documents_first_equal_sequence(documents, i, c->dp),
                                              !documents_sequence_is_single(documents, i, c->dp)};
     return row;
 }
@@ -368,8 +371,9 @@ static const struct sequence_documents *find_sequence_documents(struct emit *e)
  * planned: bit m is set if the arena of memory m is planned
  *
  * Returns false if it is a short list that does not represent the whole list. */
-static bool build(struct ir *out, const struct choices *c, const struct transformer *whole,
-                  struct repeats repeats, unsigned planned)
+static bool build_finished_schedule(struct ir *out, const struct choices *c,
+                                    const struct transformer *whole, struct repeats repeats,
+                                    unsigned planned)
 {
     struct ir staging = {0};
     struct emit e = {
@@ -380,15 +384,15 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
         .whole_model = whole,
         .unit = {.tokens = c->seq / c->hp / c->cp,
                  .rows = c->seq / c->hp / c->cp * c->micro_batch,
-                 .own_tokens = c->seq / c->hp / c->cp / c->row_ranks,
-                 .own_rows = c->seq / c->hp / c->cp / c->row_ranks * c->micro_batch},
+                 .own_tokens = c->seq / c->hp / c->cp / c->sequence_parallel_ranks,
+                 .own_rows = c->seq / c->hp / c->cp / c->sequence_parallel_ranks * c->micro_batch},
         .guard = IR_NONE16,
         .repeats = repeats,
         .weights.grad_dtype = weights_grad_dtype(c),
         .weights.grad_part_dtype =
             states_are_bf16((enum states)c->states) ? c->dtype : weights_grad_dtype(c),
     };
-    staging.layout = token_layout_of(c);
+    staging.layout = order_of_tokens_over_ranks(c);
     if (c->subsequence_tokens != NULL) {
         int64_t *length = arena_array(&staging.arena, c->subsequences, sizeof *length);
         memcpy(length, c->subsequence_tokens, c->subsequences * sizeof *length);
@@ -396,15 +400,15 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     }
     if (c->documents != NULL || c->ring_layout == RING_BY_CORE_PLAN) {
         fill_schedule_documents(&staging, c);
-        e.sequence_documents = find_sequence_documents(&e);
+        e.sequence_document_facts = make_sequence_documents(&e);
     }
     if (c->routing != NULL)
         routing_copy(&staging.routing, &staging.arena, c->routing);
-    else if (c->routing_has_remainders)
+    else if (c->lists_copies_of_even_routing)
         routing_init_even(&staging.routing, &staging.arena, (uint32_t)c->model->experts,
                           (uint32_t)c->model->experts_per_token, (uint32_t)c->model->layers);
     staging.routing.capacity = c->expert_capacity;
-    staging.routing.spreads_experts_of_token = dispatcher_facts[c->dispatcher].sends_once;
+    staging.routing.deals_experts_in_shuffled_order = dispatcher_facts[c->dispatcher].sends_once;
     staging.global_batch = c->global_batch;
     staging.micro_batch = c->micro_batch;
     staging.dtype = c->dtype;
@@ -417,9 +421,9 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
         uint64_t ops = initial_staging_row_count(c);
         ir_reserve(&staging, ops, ops, 3 * ops, 0);
         emit_begin_role(&e, stage);
-        stands = emit_and_rewrite(&e, out, &figures[stage]);
+        stands = emit_role_and_run_passes(&e, out, &figures[stage]);
     }
-    finalize_tables(&e, out);
+    finalize_move_shared_tables(&e, out);
     if (c->pp > 1 && stands)
         offsets_replan_largest(out, planned, figures);
     else
@@ -427,16 +431,16 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
     free(figures);
     emit_narrow_release(&e);
     free(e.kept_buffers.buffer);
-    free(e.discarded);
-    free(e.repeated_function);
+    free(e.recomputed_buffers);
+    free(e.recomputed_module_ops);
     free(e.combined.begin);
     free(e.combined.range);
-    free(e.caches.buffer);
+    free(e.buffers_never_recomputed.buffer);
     free(e.extension);
     free(e.weights.remote_grad);
-    free(e.weights.shared_bundle_part);
-    free(e.dependency);
-    free(e.needed);
+    free(e.weights.stage_bundle_part);
+    free(e.added_dependencies);
+    free(e.row_capacity_cache);
     arena_release(&e.arena);
     ir_release(&staging);
     return stands;
@@ -444,21 +448,21 @@ static bool build(struct ir *out, const struct choices *c, const struct transfor
 
 enum status step_build(struct ir *out, const struct choices *choices, struct diag *diag)
 {
-    return step_build_planned(out, choices, OFFSETS_ALL_MEMORIES, diag);
+    return step_build_with_planned_memories(out, choices, OFFSETS_ALL_MEMORIES, diag);
 }
 
-enum status step_build_planned(struct ir *out, const struct choices *choices, unsigned memories,
-                               struct diag *diag)
+enum status step_build_with_planned_memories(struct ir *out, const struct choices *choices,
+                                             unsigned memories, struct diag *diag)
 {
     struct transformer bare, share;
     struct choices scoped = choices_of_scope(choices, &bare);
     const struct transformer *model = scoped.model;
     scoped.model = model_share_of_tensor_rank(&scoped, &share);
-    assert((!scoped.needs_subsequence_tokens || scoped.subsequences == 1) &&
+    assert((!scoped.must_compute_subsequence_tokens || scoped.subsequences == 1) &&
            "lengths are the caller's to make");
     if (check_size(&scoped, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    build(out, &scoped, model, (struct repeats){0}, memories);
+    build_finished_schedule(out, &scoped, model, (struct repeats){0}, memories);
     return STATUS_OK;
 }
 
@@ -553,7 +557,7 @@ bool step_build_short(struct ir *out, const struct choices *choices, uint32_t le
     }
     const struct transformer *model = c.model;
     c.model = model_share_of_tensor_rank(&c, &share);
-    bool stands = build(out, &c, model, r, memories);
+    bool stands = build_finished_schedule(out, &c, model, r, memories);
     if (!stands)
         ir_release(out);
     return stands;

@@ -19,10 +19,10 @@
 /* Returns the bytes that the profile's framework holds throughout the step beyond the schedule's buffers: a bucket of
  * gradients, and a placeholder of each shape for the gradients of a layer's products. 0: it holds neither. */
 int64_t step_bucket_bytes(const struct choices *choices);
-/* step_rotary_tables() sets the bytes of the tables that the framework holds throughout the step for rotary positions,
- * each in a block of its own: angles in fp32, cosines, sines. A block of 0 bytes: it has no such table. */
+/* step_set_rotary_table_bytes() sets the bytes of the tables that the framework holds throughout the step for rotary
+ * positions, each in a block of its own: angles in fp32, cosines, sines. A block of 0 bytes: it has no such table. */
 enum { STEP_ROTARY_TABLES = 3 };
-void step_rotary_tables(const struct choices *choices, uint64_t block[STEP_ROTARY_TABLES]);
+void step_set_rotary_table_bytes(const struct choices *choices, uint64_t block[STEP_ROTARY_TABLES]);
 
 /* Returns the time of attention kernels under these choices, divided by their time without dropout. */
 double step_attention_slowdown(const struct choices *choices);
@@ -39,8 +39,8 @@ enum status step_build(struct ir *ir, const struct choices *choices, struct diag
 
 /* Does what step_build() does, but plans only the arenas of the memories whose bits are set in `memories`. Buffers in
  * the other memories get no offset, and their arenas have 0 bytes. */
-enum status step_build_planned(struct ir *ir, const struct choices *choices, unsigned memories,
-                               struct diag *diag);
+enum status step_build_with_planned_memories(struct ir *ir, const struct choices *choices,
+                                             unsigned memories, struct diag *diag);
 
 /* Returns an upper limit of the number of ops of any rank. */
 double step_max_ops_of_rank(const struct choices *choices);
@@ -52,7 +52,7 @@ int64_t step_layers_per_period(const struct choices *choices);
 
 /* Builds a short list that represents the whole schedule (ir->repeats): of `length` periods of layers or of 2 pp +
  * `length` + 4 micro-batches, whichever leaves out more. Its arenas, and sizes that depend on the number of
- * micro-batches, are those of the whole schedule. memories: as in step_build_planned().
+ * micro-batches, are those of the whole schedule. memories: as in step_build_with_planned_memories().
  *
  * Returns false, with *ir empty, if there is no such list: the schedule is too short for it, too large, or not of a
  * whole step; it offloads activations by ratio; or its layers and micro-batches do not repeat. */

@@ -41,6 +41,6 @@ void combined_begin_part(struct emit *e, enum combined_part part);
 
 /* Reorders a new list of the role: the ops of each forward and backward that are listed together are put in the order
  * of their parts. Forgets these parts. */
-void combined_order_list(struct emit *e, struct op_list *list);
+void combined_reorder_list_by_parts(struct emit *e, struct op_list *list);
 
 #endif

@@ -8,7 +8,7 @@
 
 /* Returns the parameter `part` of work on the embedding or, if `head` is set, on the head: 1 + the group over which its
  * rows are divided; 0: every rank has all rows. */
-static int64_t vocabulary_group_of_work(const struct emit *e, bool head)
+static int64_t vocabulary_group_plus_1(const struct emit *e, bool head)
 {
     bool cut = e->choices->vocabulary == VOCABULARY_CUT ||
                (head && e->choices->vocabulary == VOCABULARY_GATHERED);
@@ -31,8 +31,8 @@ static struct view own_positions(struct emit *e, int64_t i)
 {
     e->unit.positions_sequence = i;
     if (e->unit.stages.count > 1 && e->tensor.size > 1)
-        return tensor_own_part(e, emit_positions(e), "own_positions");
-    return emit_positions_of_tensor_rank(e);
+        return tensor_own_part(e, view_of_unit_positions(e), "own_positions");
+    return view_of_tensor_rank_positions(e);
 }
 
 /* Returns the tokens or labels of the unit's rows from the buffer `bound`. The rows of a subsequence are not contiguous
@@ -46,8 +46,8 @@ static struct view unit_tokens_or_labels(struct emit *e, buffer_id bound, const 
     struct view y = emit_tensor(e, stem, CATEGORY_ACTIVATION, DTYPE_I32, e->unit.rows, 0);
     for (int64_t i = 0; i < c->micro_batch; i++) {
         struct view from = view_rows(bound, e->unit.first_row + i * all, e->unit.tokens, 1);
-        emit_pack(e, WORK_PACK, from, view_slice(y, i * e->unit.tokens, e->unit.tokens),
-                  e->unit.tokens, 1, 1);
+        emit_pack_or_unpack(e, WORK_PACK, from, view_slice(y, i * e->unit.tokens, e->unit.tokens),
+                            e->unit.tokens, 1, 1);
     }
     return y;
 }
@@ -56,10 +56,10 @@ static struct view unit_tokens_or_labels(struct emit *e, buffer_id bound, const 
 static void emit_table_lookup(struct emit *e, enum weight weight, int64_t part, struct view index,
                               struct view to, int64_t rows)
 {
-    const struct weight_slot *slot = &e->weights.slot[0][weight];
+    const struct weight_offset_and_shape *slot = &e->weights.slot[0][weight];
     struct work work = {.kind = WORK_EMBEDDING,
                         .embedding = {rows, slot->cols, slot->rows, .part = part}};
-    struct view table = weight_view(e, part_index_of_end(e, PART_EMBEDDING), weight);
+    struct view table = weight_view(e, part_index_of_model_end_part(e, PART_EMBEDDING), weight);
     emit_op(e, e->stream.compute, &work, (struct view[]){index, table}, 2, &to, 1);
 }
 
@@ -71,14 +71,15 @@ buffer_id embedding_forward(struct emit *e)
     struct view x = positions
                         ? emit_compute_tensor(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows, h)
                         : emit_residual_stream(e);
-    if (vocabulary_group_of_work(e, false) > 0) {
+    if (vocabulary_group_plus_1(e, false) > 0) {
         struct view found = tensor_product_output(e, x, h, "found_all");
-        emit_table_lookup(e, WEIGHT_EMBEDDING, vocabulary_group_of_work(e, false),
+        emit_table_lookup(e, WEIGHT_EMBEDDING, vocabulary_group_plus_1(e, false),
                           unit_tokens_or_labels(e, e->tokens, "unit_tokens"), found, e->unit.rows);
         tensor_reduce_scatter(e, found, x, TENSOR_SEQUENCES);
-    } else if (e->choices->row_ranks > 1) {
-        struct view own = view_rows(e->tokens_own, e->unit.first_row / e->choices->row_ranks,
-                                    e->unit.own_rows, 1);
+    } else if (e->choices->sequence_parallel_ranks > 1) {
+        struct view own =
+            view_rows(e->tokens_own, e->unit.first_row / e->choices->sequence_parallel_ranks,
+                      e->unit.own_rows, 1);
         emit_table_lookup(e, WEIGHT_EMBEDDING, 0, own, x, e->unit.own_rows);
     } else {
         emit_table_lookup(e, WEIGHT_EMBEDDING, 0,
@@ -87,7 +88,7 @@ buffer_id embedding_forward(struct emit *e)
     if (!positions)
         return x.buffer;
     struct view sum = emit_residual_stream(e);
-    buffer_id place = emit_activation(e, "place", e->unit.own_rows, h);
+    buffer_id place = emit_activation_buffer(e, "place", e->unit.own_rows, h);
     for (int64_t i = 0; i < e->choices->micro_batch; i++)
         emit_table_lookup(e, WEIGHT_POSITIONS, 0, own_positions(e, i),
                           view_rows(place, i * n, n, h), n);
@@ -106,8 +107,8 @@ static bool makes_gradient_of_whole_table(const struct emit *e, int64_t part)
  * gradient has written these rows to dtable, too, so nothing reads the copy: it takes the time of the framework's copy,
  * and its buffer stands for the memory of these rows in the whole gradient. The other ranks' rows, `others`, stay in
  * memory until the copy ends. */
-static void emit_keep_own_rows(struct emit *e, uint32_t bundle, struct view others,
-                               struct view dtable)
+static void emit_copy_of_own_table_rows(struct emit *e, uint32_t bundle, struct view others,
+                                        struct view dtable)
 {
     const struct view rows =
         emit_tensor_like(e, dtable, (int64_t)dtable.count, "own_rows", MEMORY_HBM);
@@ -122,8 +123,8 @@ static void emit_table_gradient(struct emit *e, enum weight weight, int64_t part
                                 struct view index, int64_t rows)
 {
     bool accumulate;
-    const uint32_t table = part_index_of_end(e, PART_EMBEDDING);
-    const struct weight_slot *slot = &e->weights.slot[0][weight];
+    const uint32_t table = part_index_of_model_end_part(e, PART_EMBEDDING);
+    const struct weight_offset_and_shape *slot = &e->weights.slot[0][weight];
     const struct view gradient = grad_view(e, table, weight, &accumulate);
     struct view write[2] = {gradient};
     struct work work = {.kind = WORK_EMBEDDING_BACKWARD,
@@ -144,7 +145,7 @@ static void emit_table_gradient(struct emit *e, enum weight weight, int64_t part
     if (apart)
         emit_add(e, gradient, write[0], gradient);
     if (whole)
-        emit_keep_own_rows(e, e->weights.part[table].bundle, write[1], write[0]);
+        emit_copy_of_own_table_rows(e, e->weights.part[table].bundle, write[1], write[0]);
 }
 
 void embedding_backward(struct emit *e, buffer_id dx)
@@ -154,7 +155,7 @@ void embedding_backward(struct emit *e, buffer_id dx)
         return;
     e->tags.region = REGION_EMBEDDING;
     struct view dx_all = tensor_gather(e, view_whole(e, dx), h, TENSOR_SEQUENCES, "dy_all", false);
-    emit_table_gradient(e, WEIGHT_EMBEDDING, vocabulary_group_of_work(e, false), dx_all,
+    emit_table_gradient(e, WEIGHT_EMBEDDING, vocabulary_group_plus_1(e, false), dx_all,
                         unit_tokens_or_labels(e, e->tokens, "unit_tokens"), e->unit.rows);
     for (int64_t i = 0; has_weight(e, WEIGHT_POSITIONS) && i < e->choices->micro_batch; i++)
         emit_table_gradient(e, WEIGHT_POSITIONS, 0, view_rows(dx, i * n, n, h), own_positions(e, i),
@@ -334,7 +335,8 @@ static struct view loss_and_gradient_of_piece(struct emit *e, struct view logits
 
 /* Returns a tensor for `count` further fp32 numbers for each logit, which an op of the loss writes besides its
  * result. */
-static struct view new_tensor_beside_logits(struct emit *e, struct view labels, int64_t count)
+static struct view new_loss_temporary_beside_logits(struct emit *e, struct view labels,
+                                                    int64_t count)
 {
     return emit_tensor(e, "loss_temporary", CATEGORY_LOGITS, DTYPE_U8,
                        (int64_t)labels.count * logit_columns_of_loss(e), 4 * count);
@@ -360,7 +362,7 @@ static struct view vocab_parallel_loss_and_gradient(struct emit *e, struct view 
     const struct choices *c = e->choices;
     int64_t rows = (int64_t)labels.count, vocab = c->model->vocab,
             counted = averaged_token_count(e);
-    int64_t total = e->whole_model->vocab, part = vocabulary_group_of_work(e, true);
+    int64_t total = e->whole_model->vocab, part = vocabulary_group_plus_1(e, true);
     struct view loss = view_whole(e, e->loss), from = logits, to = logits;
     struct view lse = emit_tensor(e, "lse", CATEGORY_LOGITS, DTYPE_F32, rows, 0);
     struct view own = emit_tensor(e, "statistics", CATEGORY_LOGITS, DTYPE_F32, rows, 3);
@@ -374,7 +376,7 @@ static struct view vocab_parallel_loss_and_gradient(struct emit *e, struct view 
     bool parallel = c->loss == LOSS_PARALLEL;
     struct view written[2] = {own};
     if (parallel)
-        written[1] = new_tensor_beside_logits(e, labels, 2);
+        written[1] = new_loss_temporary_beside_logits(e, labels, 2);
     struct work partial = {.kind = WORK_CROSS_ENTROPY_PARTIAL,
                            .loss_partial = {rows, vocab, 0, total, part}};
     op_id summed = emit_op(e, e->stream.compute, &partial, (struct view[]){from, labels}, 2,
@@ -395,7 +397,7 @@ static struct view vocab_parallel_loss_and_gradient(struct emit *e, struct view 
     struct view zeros = {0};
     if (parallel) {
         zeros = emit_zeros(e, new_logits_like(e, "d_log_softmax", DTYPE_F32, labels));
-        written[1] = new_tensor_beside_logits(e, labels, 1);
+        written[1] = new_loss_temporary_beside_logits(e, labels, 1);
     }
     if (parallel || c->loss == LOSS_BY_FP32_SOFTMAX)
         to = new_logits_like(e, "softmax", DTYPE_F32, labels);
@@ -415,8 +417,8 @@ static struct view vocab_parallel_loss_and_gradient(struct emit *e, struct view 
  * columns, which the backward of the head reads. Each rank computes the loss and the gradient of whole rows. An op
  * cannot select columns by rank, so a further op computes the gradient of the own columns from the rank's own logits;
  * it moves as many bytes as a copy of these columns would. */
-static struct view loss_and_gradient_of_gathered(struct emit *e, struct view logits,
-                                                 struct view labels)
+static struct view loss_and_gradient_of_gathered_logits(struct emit *e, struct view logits,
+                                                        struct view labels)
 {
     int64_t rows = (int64_t)labels.count, ranks = (int64_t)e->tensor.size;
     int64_t vocab = e->choices->model->vocab;
@@ -424,24 +426,25 @@ static struct view loss_and_gradient_of_gathered(struct emit *e, struct view log
         emit_compute_tensor(e, "logits_arrived", CATEGORY_LOGITS, ranks * rows, vocab);
     tensor_gather_to(e, logits, arrived);
     struct view all = new_logits_like(e, "logits_all", (enum dtype)e->choices->dtype, labels);
-    loss_and_gradient_of_piece(e, emit_pack(e, WORK_UNPACK, arrived, all, rows, ranks, vocab),
-                               labels);
+    loss_and_gradient_of_piece(
+        e, emit_pack_or_unpack(e, WORK_UNPACK, arrived, all, rows, ranks, vocab), labels);
     struct view own = emit_compute_tensor(e, "d_logits_own", CATEGORY_LOGITS, rows, vocab);
     struct work backward = {.kind = WORK_CROSS_ENTROPY_PARTIAL_BACKWARD,
                             .loss_backward = {rows, vocab, averaged_token_count(e), 0,
                                               e->whole_model->vocab,
-                                              vocabulary_group_of_work(e, true)}};
+                                              vocabulary_group_plus_1(e, true)}};
     emit_op(e, e->stream.compute, &backward,
             (struct view[]){logits, labels, e->loss_lse_of_last_piece}, 3, &own, 1);
     return own;
 }
 
-static struct view logits_of(struct emit *e, struct view x, struct view labels)
+static struct view emit_logits(struct emit *e, struct view x, struct view labels)
 {
     int64_t rows = (int64_t)labels.count;
     struct view logits =
         emit_compute_tensor(e, "logits", CATEGORY_LOGITS, rows, e->choices->model->vocab);
-    emit_matmul(e, MATMUL_NT, x, weight_view(e, part_index_of_end(e, PART_HEAD), WEIGHT_HEAD),
+    emit_matmul(e, MATMUL_NT, x,
+                weight_view(e, part_index_of_model_end_part(e, PART_HEAD), WEIGHT_HEAD),
                 view_none(), logits, rows, e->choices->model->vocab, e->choices->model->hidden);
     return logits;
 }
@@ -463,7 +466,7 @@ static bool recomputes_logits(const struct emit *e)
 /* Returns the logits of a piece, in fp32 with LOSS_BY_FP32_SOFTMAX, else in the compute dtype. */
 static struct view logits_for_softmax(struct emit *e, struct view x, struct view labels)
 {
-    struct view logits = logits_of(e, x, labels);
+    struct view logits = emit_logits(e, x, labels);
     if (e->choices->loss != LOSS_BY_FP32_SOFTMAX || e->choices->dtype == DTYPE_F32)
         return logits;
     return emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels));
@@ -482,12 +485,13 @@ static void emit_copy_that_blocks_host(struct emit *e, enum work_kind kind, stru
                                        struct view to)
 {
     op_id last = e->last_compute;
-    emit_add_dependency(e, emit_copy(e, kind, true, from, to), last);
+    emit_add_dependency(e, emit_host_device_copy(e, kind, true, from, to), last);
 }
 
 static buffer_id copy_to_host(struct emit *e, struct view x)
 {
-    buffer_id host = emit_activation(e, "norm_host", e->unit.own_rows, e->choices->model->hidden);
+    buffer_id host =
+        emit_activation_buffer(e, "norm_host", e->unit.own_rows, e->choices->model->hidden);
     e->ir->buffer.memory[host.i] = MEMORY_PAGEABLE;
     emit_copy_that_blocks_host(e, WORK_D2H, x, view_whole(e, host));
     return host;
@@ -505,18 +509,18 @@ static struct view logits_gradient_of_piece(struct emit *e, struct view x, struc
 {
     if (recomputes_logits(e))
         return gradient_of_recomputed_logits(e, x, labels);
-    struct view logits = logits_of(e, x, labels);
-    if (vocabulary_group_of_work(e, true) == 0)
+    struct view logits = emit_logits(e, x, labels);
+    if (vocabulary_group_plus_1(e, true) == 0)
         return loss_and_gradient_of_piece(e, logits, labels);
     return e->choices->vocabulary == VOCABULARY_GATHERED
-               ? loss_and_gradient_of_gathered(e, logits, labels)
+               ? loss_and_gradient_of_gathered_logits(e, logits, labels)
                : vocab_parallel_loss_and_gradient(e, logits, labels);
 }
 
 struct rows_of_loss_piece {
     struct piece piece;
     struct view x, labels;
-    struct view all_labels; /* the labels of all rows */
+    struct view labels_of_all_rows; /* the labels of all rows */
 };
 
 /* Fills *rows with piece i of the rows of x, and sets the chunk and the phase (forward) of the ops that follow. Returns
@@ -524,11 +528,11 @@ struct rows_of_loss_piece {
 static bool begin_loss_piece(struct emit *e, buffer_id x, uint32_t i,
                              struct rows_of_loss_piece *rows)
 {
-    rows->piece = emit_piece_of_rows(e->unit.rows, e->choices->loss_chunks, i);
+    rows->piece = piece_of_rows(e->unit.rows, e->choices->loss_chunks, i);
     if (rows->piece.rows == 0)
         return false;
     rows->x = view_rows(x, rows->piece.begin, rows->piece.rows, e->choices->model->hidden);
-    rows->labels = view_slice(rows->all_labels, rows->piece.begin, rows->piece.rows);
+    rows->labels = view_slice(rows->labels_of_all_rows, rows->piece.begin, rows->piece.rows);
     e->tags.chunk = e->choices->loss_chunks > 1 ? (uint16_t)i : IR_NONE16;
     e->tags.phase = PHASE_FORWARD;
     return true;
@@ -538,18 +542,18 @@ buffer_id head_and_loss(struct emit *e, buffer_id x)
 {
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, vocab = model->vocab;
-    uint32_t part = part_index_of_end(e, PART_HEAD);
-    buffer_id normed = emit_activation(e, "norm", e->unit.own_rows, h);
-    buffer_id d_normed = emit_activation(e, "d_norm", e->unit.own_rows, h);
+    uint32_t part = part_index_of_model_end_part(e, PART_HEAD);
+    buffer_id normed = emit_activation_buffer(e, "norm", e->unit.own_rows, h);
+    buffer_id d_normed = emit_activation_buffer(e, "d_norm", e->unit.own_rows, h);
     struct view stats = emit_norm_stats(e, WEIGHT_FINAL_NORM, e->unit.own_rows,
                                         e->unit.own_rows * h * e->kept_extra_bytes.first);
-    buffer_id dx = emit_activation(e, "dx", e->unit.own_rows, h);
+    buffer_id dx = emit_activation_buffer(e, "dx", e->unit.own_rows, h);
 
     e->tags.region = REGION_NORM;
     emit_norm(e, part, WEIGHT_FINAL_NORM, view_of_residual(e, x), view_whole(e, normed), stats,
               e->unit.own_rows, h);
     e->tags.region = REGION_LOSS;
-    struct rows_of_loss_piece r = {.all_labels =
+    struct rows_of_loss_piece r = {.labels_of_all_rows =
                                        unit_tokens_or_labels(e, e->labels, "unit_labels")};
     struct view x_all =
         tensor_gather(e, view_whole(e, normed), h, TENSOR_SEQUENCES, "norm_all", true);
@@ -570,7 +574,7 @@ buffer_id head_and_loss(struct emit *e, buffer_id x)
         emit_matmul(e, MATMUL_NN, d_logits, weight_view(e, part, WEIGHT_HEAD), view_none(),
                     view_rows(product.buffer, r.piece.begin, r.piece.rows, h), r.piece.rows, h,
                     vocab);
-        if (r.piece.begin + r.piece.rows == e->unit.rows && vocabulary_group_of_work(e, true) > 0)
+        if (r.piece.begin + r.piece.rows == e->unit.rows && vocabulary_group_plus_1(e, true) > 0)
             tensor_reduce_scatter(e, product, view_whole(e, d_normed), TENSOR_SEQUENCES);
         emit_weight_grad(e, part, WEIGHT_HEAD, d_logits, r.x, vocab, h, r.piece.rows);
     }

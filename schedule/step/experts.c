@@ -41,7 +41,7 @@ static struct work activation_work(const struct emit *e, enum work_kind kind,
                                    struct expert_rows rows, int64_t cols, bool weights)
 {
     return (struct work){.kind = (uint8_t)kind,
-                         .activation = {rows.capacity_rows, cols, 0, emit_activation_function(e),
+                         .activation = {rows.capacity_rows, cols, 0, activation_function_to_emit(e),
                                         rows.route, rows.dealt, weights}};
 }
 
@@ -68,43 +68,44 @@ static int64_t own_expert_count(const struct emit *e)
 
 /* The numbers of rows that the ops of a layer's experts have, from the router's tokens to the experts of a rank. */
 struct expert_route_row_counts {
-    struct expert_rows own_experts; /* of the rank's experts */
-    int64_t tokens;                 /* that the rank routes */
-    int64_t expert_copies;          /* rows of experts that these tokens fill, on all ranks */
+    struct expert_rows own_expert_rows; /* of the rank's experts */
+    int64_t tokens;                     /* that the rank routes */
+    int64_t expert_copies;              /* rows of experts that these tokens fill, on all ranks */
     /* the rows from which copies are made: `tokens` rows or, if tokens are sent, those that come from all ranks */
     int64_t read_rows;
-    int64_t read_row_source; /* enum permute_source: what read_rows counts */
+    int64_t read_rows_permute_source; /* enum permute_source: what read_rows counts */
     /* kernels read from the routing which copies there are, since some are dropped or belong to tokens of other
      * ranks */
-    bool is_listed;
+    bool copies_are_read_from_routing;
 };
 
-static struct expert_route_row_counts route_rows_of(const struct emit *e, uint32_t layer,
-                                                    int64_t rows)
+static struct expert_route_row_counts row_counts_of_expert_route(const struct emit *e,
+                                                                 uint32_t layer, int64_t rows)
 {
     const struct choices *c = e->choices;
     const struct routing *routing = &e->ir->routing;
     const uint32_t ranks = c->ep;
     struct expert_route_row_counts to = {.tokens = rows, .read_rows = rows};
     to.expert_copies = rows * c->model->experts_per_token;
-    to.own_experts.capacity_rows = to.expert_copies;
+    to.own_expert_rows.capacity_rows = to.expert_copies;
     if (routing->expert_count == 0)
         return to;
     const uint32_t list = routing->share_list_by_layer[layer];
-    const struct routing_fullest_expert fullest =
-        routing_find_fullest_expert(routing, list, rows, ranks);
-    to.own_experts = (struct expert_rows){fullest.copies * ranks, list + 1, to.expert_copies, 0};
-    to.is_listed =
+    const struct routing_fullest_rank fullest =
+        routing_find_fullest_rank(routing, list, rows, ranks);
+    to.own_expert_rows =
+        (struct expert_rows){fullest.copies * ranks, list + 1, to.expert_copies, 0};
+    to.copies_are_read_from_routing =
         c->expert_capacity.capacity_factor_millionths > 0 || c->dispatcher != DISPATCHER_ALLTOALL;
     if (c->expert_capacity.capacity_factor_millionths > 0) {
         to.expert_copies = routing_kept_rows(routing, list, rows);
-        to.own_experts.kept = to.expert_copies;
+        to.own_expert_rows.kept = to.expert_copies;
     }
     if (c->dispatcher == DISPATCHER_ALLGATHER) {
-        to.read_row_source = PERMUTE_GATHERED;
+        to.read_rows_permute_source = PERMUTE_GATHERED;
         to.read_rows = rows * ranks;
     } else if (dispatcher_facts[c->dispatcher].sends_once) {
-        to.read_row_source = PERMUTE_ARRIVED;
+        to.read_rows_permute_source = PERMUTE_ARRIVED;
         to.read_rows = routing_count_arrived_tokens(routing, list, rows, ranks, NULL) * ranks;
     }
     return to;
@@ -112,7 +113,7 @@ static struct expert_route_row_counts route_rows_of(const struct emit *e, uint32
 
 static bool sends_tokens_not_copies(const struct expert_route_row_counts *rows)
 {
-    return rows->read_row_source != PERMUTE_OWN;
+    return rows->read_rows_permute_source != PERMUTE_OWN;
 }
 
 static struct work permute_work(const struct emit *e, enum work_kind kind,
@@ -124,12 +125,12 @@ static struct work permute_work(const struct emit *e, enum work_kind kind,
                                     .cols = m->hidden,
                                     .copies = m->experts_per_token,
                                     .weights = weights}};
-    if (rows->is_listed) {
-        work.permute.route = rows->own_experts.route;
-        work.permute.dealt = rows->own_experts.dealt;
-        work.permute.of = rows->read_row_source;
-        work.permute.to =
-            sends_tokens_not_copies(rows) ? rows->own_experts.capacity_rows : rows->expert_copies;
+    if (rows->copies_are_read_from_routing) {
+        work.permute.route = rows->own_expert_rows.route;
+        work.permute.dealt = rows->own_expert_rows.dealt;
+        work.permute.of = rows->read_rows_permute_source;
+        work.permute.to = sends_tokens_not_copies(rows) ? rows->own_expert_rows.capacity_rows
+                                                        : rows->expert_copies;
     }
     return work;
 }
@@ -147,7 +148,8 @@ static struct work permute_weights_work(const struct emit *e, enum work_kind kin
 /* Returns the number of rows that permute_work() makes. */
 static int64_t permuted_row_count(const struct expert_route_row_counts *rows)
 {
-    return sends_tokens_not_copies(rows) ? rows->own_experts.capacity_rows : rows->expert_copies;
+    return sends_tokens_not_copies(rows) ? rows->own_expert_rows.capacity_rows
+                                         : rows->expert_copies;
 }
 
 static struct view emit_exchange(struct emit *e, struct work work, const char *stem,
@@ -155,7 +157,7 @@ static struct view emit_exchange(struct emit *e, struct work work, const char *s
                                  int64_t rows, int64_t cols)
 {
     const struct view y = emit_tensor(e, stem, category, dtype, rows, cols);
-    emit_op(e, e->stream.expert_exchange, &work, &x, 1, &y, 1);
+    emit_op(e, e->stream.expert_exchange_stream, &work, &x, 1, &y, 1);
     return y;
 }
 
@@ -178,7 +180,7 @@ static struct view all_to_all(struct emit *e, const char *stem, enum category ca
                               const struct expert_route_row_counts *rows, bool ahead)
 {
     const int64_t sent = rows->expert_copies * format.cols;
-    const struct expert_rows own = rows->own_experts;
+    const struct expert_rows own = rows->own_expert_rows;
     const int64_t copy_bytes = format.cols * (int64_t)dtype_bytes(format.dtype);
     struct work work = {.kind = WORK_ALL_TO_ALL,
                         .all_to_all = {.group = e->group.ep,
@@ -204,7 +206,7 @@ static struct work token_exchange_work(const struct emit *e,
 {
     const struct choices *c = e->choices;
     const int64_t row_bytes = cols * (int64_t)dtype_bytes(dtype), sent = rows->tokens * cols;
-    if (rows->read_row_source == PERMUTE_GATHERED)
+    if (rows->read_rows_permute_source == PERMUTE_GATHERED)
         return (struct work){
             .kind = ahead ? WORK_ALL_GATHER : WORK_REDUCE_SCATTER,
             .collective = {.group = e->group.ep,
@@ -214,32 +216,33 @@ static struct work token_exchange_work(const struct emit *e,
                          .all_to_all = {.group = e->group.ep,
                                         .bytes = rows->read_rows * row_bytes,
                                         .channels = dispatcher_facts[c->dispatcher].exchange_sms,
-                                        .route = rows->own_experts.route,
+                                        .route = rows->own_expert_rows.route,
                                         .cols = cols,
                                         .ahead = ahead ? sent : 0,
                                         .back = ahead ? 0 : sent,
-                                        .dealt = rows->own_experts.dealt,
+                                        .dealt = rows->own_expert_rows.dealt,
                                         .once = c->model->experts_per_token,
                                         .experts = c->model->experts,
                                         .even = c->routing == NULL}};
 }
 
 /* Emits the exchange that brings a rank the tokens that its experts read, and returns them: rows of `cols` elements. */
-static struct view emit_spread_tokens(struct emit *e, const char *stem, struct view x,
-                                      enum dtype dtype, int64_t cols,
-                                      const struct expert_route_row_counts *rows)
+static struct view emit_exchange_tokens_to_experts(struct emit *e, const char *stem, struct view x,
+                                                   enum dtype dtype, int64_t cols,
+                                                   const struct expert_route_row_counts *rows)
 {
     return emit_exchange(e, token_exchange_work(e, rows, cols, dtype, true), stem,
                          CATEGORY_ACTIVATION, dtype, x, rows->read_rows, cols);
 }
 
-/* Does the reverse of emit_spread_tokens(): writes to y, for each token of this rank, the sum of what the experts of
- * all ranks made of it. */
-static void emit_combine_tokens(struct emit *e, struct view x, struct view y, enum dtype dtype,
-                                int64_t cols, const struct expert_route_row_counts *rows)
+/* Does the reverse of emit_exchange_tokens_to_experts(): writes to y, for each token of this rank, the sum of what the
+ * experts of all ranks made of it. */
+static void emit_exchange_sums_from_experts(struct emit *e, struct view x, struct view y,
+                                            enum dtype dtype, int64_t cols,
+                                            const struct expert_route_row_counts *rows)
 {
     const struct work work = token_exchange_work(e, rows, cols, dtype, false);
-    emit_op(e, e->stream.expert_exchange, &work, &x, 1, &y, 1);
+    emit_op(e, e->stream.expert_exchange_stream, &work, &x, 1, &y, 1);
 }
 
 /* Emits a PACK of rows from the order of ranks into that of experts, or an UNPACK back. If routing is not even, the
@@ -284,8 +287,8 @@ static struct view emit_rows_to_expert_order(struct emit *e, const char *stem, s
     if (!sends_token_copies_to_experts(e, rows))
         return x;
     const struct view y = emit_tensor(e, stem, CATEGORY_ACTIVATION, format.dtype,
-                                      rows->own_experts.capacity_rows, format.cols);
-    reorder_rows_ranks_to_experts(e, WORK_PACK, x, y, format.cols, rows->own_experts);
+                                      rows->own_expert_rows.capacity_rows, format.cols);
+    reorder_rows_ranks_to_experts(e, WORK_PACK, x, y, format.cols, rows->own_expert_rows);
     return y;
 }
 
@@ -298,15 +301,16 @@ static struct view emit_rows_to_rank_order(struct emit *e, struct view x,
     if (!sends_token_copies_to_experts(e, rows))
         return x;
     const struct view sent = emit_tensor(e, "sent", CATEGORY_COMMUNICATION, format.dtype,
-                                         rows->own_experts.capacity_rows, format.cols);
-    reorder_rows_ranks_to_experts(e, WORK_UNPACK, x, sent, format.cols, rows->own_experts);
+                                         rows->own_expert_rows.capacity_rows, format.cols);
+    reorder_rows_ranks_to_experts(e, WORK_UNPACK, x, sent, format.cols, rows->own_expert_rows);
     return sent;
 }
 
 /* Does the reverse of emit_dispatch(): sends results back to the ranks of their tokens and returns what arrives. */
-static struct view emit_combine_rows(struct emit *e, const char *stem, struct view sent,
-                                     struct token_copy_format format,
-                                     const struct expert_route_row_counts *rows)
+static struct view emit_return_rows_to_token_ranks(struct emit *e, const char *stem,
+                                                   struct view sent,
+                                                   struct token_copy_format format,
+                                                   const struct expert_route_row_counts *rows)
 {
     return sends_token_copies_to_experts(e, rows)
                ? all_to_all(e, stem, CATEGORY_ACTIVATION, sent, format, rows, false)
@@ -321,8 +325,9 @@ static void wait_on_host_for_expert_counts(struct emit *e,
     const struct choices *c = e->choices;
     if (!c->profile->host_waits_for_expert_counts || !dispatcher_needs_counts(c))
         return;
-    emit_host_wait(e, rows->read_row_source == PERMUTE_GATHERED ? e->stream.expert_exchange
-                                                                : e->stream.compute);
+    emit_host_wait(e, rows->read_rows_permute_source == PERMUTE_GATHERED
+                          ? e->stream.expert_exchange_stream
+                          : e->stream.compute);
 }
 
 /* Makes the host wait for the first product of experts before it launches their activation, if the profile runs the
@@ -331,7 +336,7 @@ static void wait_on_host_for_expert_clamps(struct emit *e)
 {
     const struct choices *c = e->choices;
     if (c->profile->clamps_run_as_operators && c->model->activation == ACTIVATION_SWIGLU_CLAMPED &&
-        !choices_fuse_experts(c))
+        !choices_fuse_expert_bias_and_clamp(c))
         emit_host_wait(e, e->stream.compute);
 }
 
@@ -341,16 +346,16 @@ static void shared_experts_up(struct emit *e, uint32_t layer, struct view x, int
 {
     const struct transformer *m = e->choices->model;
     const int64_t f = m->shared_ffn;
-    saved->shared_up = emit_activation(e, "shared_up", rows, 2 * f);
-    saved->shared_act = emit_activation(e, "shared_act", rows, f);
+    saved->shared_up = emit_activation_buffer(e, "shared_up", rows, 2 * f);
+    saved->shared_act = emit_activation_buffer(e, "shared_act", rows, f);
     const struct view up = view_whole(e, saved->shared_up), act = view_whole(e, saved->shared_act);
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_SHARED_UP), view_none(), up, rows,
                 2 * f, m->hidden);
     emit_compute(
         e, activation_work(e, WORK_SWIGLU, (struct expert_rows){.capacity_rows = rows}, f, false),
         &up, 1, &act, 1);
-    emit_record_discarded_buffer(e, RECOMPUTE_SHARED_EXPERTS, up.buffer);
-    emit_record_discarded_buffer(e, RECOMPUTE_SHARED_EXPERTS, act.buffer);
+    emit_record_recomputed_buffer(e, RECOMPUTE_SHARED_EXPERTS, up.buffer);
+    emit_record_recomputed_buffer(e, RECOMPUTE_SHARED_EXPERTS, act.buffer);
 }
 
 /* Emits the second product of the shared experts, and returns its result. */
@@ -359,7 +364,7 @@ static struct view shared_experts_down(struct emit *e, uint32_t layer, int64_t r
 {
     const struct transformer *m = e->choices->model;
     const struct view y = emit_compute_tensor(e, "shared", CATEGORY_ACTIVATION, rows, m->hidden);
-    emit_record_discarded_buffer(e, RECOMPUTE_SHARED_EXPERTS, y.buffer);
+    emit_record_recomputed_buffer(e, RECOMPUTE_SHARED_EXPERTS, y.buffer);
     emit_matmul(e, MATMUL_NT, view_whole(e, saved->shared_act),
                 weight_view(e, layer, WEIGHT_SHARED_DOWN), view_none(), y, rows, m->hidden,
                 m->shared_ffn);
@@ -383,7 +388,7 @@ static void emit_sum_of_results(struct emit *e, struct view made, struct view we
         emit_compute_tensor(e, "summed", CATEGORY_COMMUNICATION, rows->read_rows, h);
     emit_compute(e, permute_work(e, WORK_UNPERMUTE, rows, weighted), read, weighted ? 2 : 1, &sum,
                  1);
-    emit_combine_tokens(e, sum, y, e->ir->dtype, h, rows);
+    emit_exchange_sums_from_experts(e, sum, y, e->ir->dtype, h, rows);
 }
 
 void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view y, int64_t rows,
@@ -394,7 +399,7 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     const int64_t h = m->hidden, f = m->expert_ffn, copies = m->experts_per_token;
     const bool shares = m->shared_ffn > 0, whole = y.count > 0;
     const bool inside = activation_weights_copies(e);
-    const struct expert_route_row_counts own = route_rows_of(e, layer, rows);
+    const struct expert_route_row_counts own = row_counts_of_expert_route(e, layer, rows);
     struct view shared = view_none(), read = x;
     if (shares && c->shared_experts == SHARED_EXPERTS_BEFORE) {
         shared_experts_up(e, layer, x, rows, saved);
@@ -405,25 +410,26 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     saved->logits = logits.buffer;
     e->narrow.is_router = true;
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_ROUTER),
-                optional_weight(e, layer, WEIGHT_ROUTER_BIAS), logits, rows, m->experts, h);
+                optional_weight_view(e, layer, WEIGHT_ROUTER_BIAS), logits, rows, m->experts, h);
     e->narrow.is_router = false;
-    emit_compute(e, router_work(e, WORK_ROUTE, own.own_experts, rows), &logits, 1, &weights, 1);
-    if (own.read_row_source == PERMUTE_ARRIVED)
+    emit_compute(e, router_work(e, WORK_ROUTE, own.own_expert_rows, rows), &logits, 1, &weights, 1);
+    if (own.read_rows_permute_source == PERMUTE_ARRIVED)
         wait_on_host_for_expert_counts(e, &own);
     if (sends_tokens_not_copies(&own)) {
         combined_begin_part(e, FORWARD_EXCHANGE);
-        read = emit_spread_tokens(e, "spread", x, e->ir->dtype, h, &own);
-        weights = emit_spread_tokens(e, "spread_weights", weights, DTYPE_F32, copies, &own);
+        read = emit_exchange_tokens_to_experts(e, "spread", x, e->ir->dtype, h, &own);
+        weights =
+            emit_exchange_tokens_to_experts(e, "spread_weights", weights, DTYPE_F32, copies, &own);
         combined_begin_part(e, FORWARD_EXPERTS);
     }
     saved->weights = weights.buffer;
-    if (own.read_row_source == PERMUTE_GATHERED)
+    if (own.read_rows_permute_source == PERMUTE_GATHERED)
         wait_on_host_for_expert_counts(e, &own);
 
-    saved->up = emit_activation(e, "expert_up", own.own_experts.capacity_rows, 2 * f);
-    saved->act = emit_activation(e, "expert_act", own.own_experts.capacity_rows, f);
+    saved->up = emit_activation_buffer(e, "expert_up", own.own_expert_rows.capacity_rows, 2 * f);
+    saved->act = emit_activation_buffer(e, "expert_act", own.own_expert_rows.capacity_rows, f);
     const struct view dealt =
-        view_whole(e, emit_activation(e, "permuted", permuted_row_count(&own), h));
+        view_whole(e, emit_activation_buffer(e, "permuted", permuted_row_count(&own), h));
     const struct view up = view_whole(e, saved->up), act = view_whole(e, saved->act);
     emit_compute(e, permute_work(e, WORK_PERMUTE, &own, m->router_on_input),
                  (struct view[]){read, weights}, m->router_on_input ? 2 : 1, &dealt, 1);
@@ -449,21 +455,21 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     if (inside) {
         row_weights =
             emit_rows_to_expert_order(e, "dispatched_weights", row_weights, weight_format, &own);
-        saved->row_weights = row_weights.buffer;
+        saved->router_weight_by_row = row_weights.buffer;
     }
     emit_grouped_matmul(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP),
-                        optional_weight(e, layer, WEIGHT_EXPERTS_UP_BIAS), up, own.own_experts,
-                        2 * f, h);
+                        optional_weight_view(e, layer, WEIGHT_EXPERTS_UP_BIAS), up,
+                        own.own_expert_rows, 2 * f, h);
     wait_on_host_for_expert_clamps(e);
-    emit_compute(e, activation_work(e, WORK_SWIGLU, own.own_experts, f, inside),
+    emit_compute(e, activation_work(e, WORK_SWIGLU, own.own_expert_rows, f, inside),
                  (struct view[]){up, row_weights}, inside ? 2 : 1, &act, 1);
-    emit_record_discarded_buffer(e, RECOMPUTE_MOE_ACT, act.buffer);
+    emit_record_recomputed_buffer(e, RECOMPUTE_MOE_ACT, act.buffer);
     const struct view written =
-        view_whole(e, emit_activation(e, "expert_y", own.own_experts.capacity_rows, h));
+        view_whole(e, emit_activation_buffer(e, "expert_y", own.own_expert_rows.capacity_rows, h));
     emit_grouped_matmul(e, MATMUL_NT, act, weight_view(e, layer, WEIGHT_EXPERTS_DOWN),
-                        optional_weight(e, layer, WEIGHT_EXPERTS_DOWN_BIAS), written,
-                        own.own_experts, h, f);
-    const struct view made = emit_combine_rows(
+                        optional_weight_view(e, layer, WEIGHT_EXPERTS_DOWN_BIAS), written,
+                        own.own_expert_rows, h, f);
+    const struct view made = emit_return_rows_to_token_ranks(
         e, "returned", emit_rows_to_rank_order(e, written, copy_format_of_hidden_dtype(e), &own),
         copy_format_of_hidden_dtype(e), &own);
     saved->y = made.buffer;
@@ -525,14 +531,15 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     const int64_t h = m->hidden, f = m->expert_ffn, copies = m->experts_per_token;
     const bool both = m->shared_ffn > 0 && e->choices->shared_experts == SHARED_EXPERTS_BOTH;
     const bool inside = activation_weights_copies(e);
-    const struct expert_route_row_counts own = route_rows_of(e, layer, rows);
+    const struct expert_route_row_counts own = row_counts_of_expert_route(e, layer, rows);
     const struct view logits = view_whole(e, saved->logits),
                       weights = view_whole(e, saved->weights);
     const struct view permuted = view_whole(e, saved->permuted), up = view_whole(e, saved->up);
     const struct view act = view_whole(e, saved->act);
-    const struct view d_result = sends_tokens_not_copies(&own)
-                                     ? emit_spread_tokens(e, "d_spread", dy, e->ir->dtype, h, &own)
-                                     : dy;
+    const struct view d_result =
+        sends_tokens_not_copies(&own)
+            ? emit_exchange_tokens_to_experts(e, "d_spread", dy, e->ir->dtype, h, &own)
+            : dy;
     if (sends_tokens_not_copies(&own))
         combined_begin_part(e, BACKWARD_EXPERTS);
     const struct view d_made =
@@ -546,7 +553,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
                      (struct view[]){d_result, view_whole(e, saved->y), weights}, 3,
                      (struct view[]){d_made, d_weights}, 2);
 
-    const struct expert_rows all = own.own_experts;
+    const struct expert_rows all = own.own_expert_rows;
     const struct view d_act =
         emit_compute_tensor(e, "d_expert_act", CATEGORY_ACTIVATION, all.capacity_rows, f);
     const struct view d_up =
@@ -565,7 +572,7 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     emit_expert_bias_grad(e, layer, WEIGHT_EXPERTS_DOWN_BIAS, d_written, all, h);
     struct view d_row_weights = view_none(), row_weights = view_none();
     if (inside) {
-        row_weights = view_whole(e, saved->row_weights);
+        row_weights = view_whole(e, saved->router_weight_by_row);
         d_row_weights = new_f32_tensor(e, "d_row_weights", all.capacity_rows, 1);
     }
     emit_compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, all, f, inside),
@@ -591,11 +598,11 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     combined_begin_part(e, BACKWARD_EXPERT_WEIGHTS);
     emit_delayed_gradients(e);
     combined_begin_part(e, BACKWARD_EXCHANGE);
-    const struct view d_permuted =
-        emit_combine_rows(e, "d_returned", d_ranks, copy_format_of_hidden_dtype(e), &own);
+    const struct view d_permuted = emit_return_rows_to_token_ranks(
+        e, "d_returned", d_ranks, copy_format_of_hidden_dtype(e), &own);
     if (inside)
-        d_row_weights =
-            emit_combine_rows(e, "d_returned_weights", d_row_weights, weight_format, &own);
+        d_row_weights = emit_return_rows_to_token_ranks(e, "d_returned_weights", d_row_weights,
+                                                        weight_format, &own);
     if (both)
         d_shared = shared_experts_up_backward(e, layer, x, d_shared, rows);
 
@@ -605,8 +612,8 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     const struct view d_router = emit_compute_tensor(e, "dx_router", CATEGORY_ACTIVATION, rows, h);
     if (sums) {
         const struct view total = new_f32_tensor(e, "d_weights_summed", rows, copies);
-        emit_combine_tokens(e, sum, d_rows, e->ir->dtype, h, &own);
-        emit_combine_tokens(e, d_weights, total, DTYPE_F32, copies, &own);
+        emit_exchange_sums_from_experts(e, sum, d_rows, e->ir->dtype, h, &own);
+        emit_exchange_sums_from_experts(e, d_weights, total, DTYPE_F32, copies, &own);
         d_weights = total;
     }
     combined_begin_part(e, COMBINED_BACKWARD_OF_ATTENTION);

@@ -36,7 +36,7 @@ struct role_writer {
 
 /* Swaps the members of struct ir that are declared before `buffer`: the tables that all roles share. write_role()
  * writes the other tables. */
-static void swap_tables_of_all_roles(struct ir *a, struct ir *b)
+static void swap_tables_shared_by_roles(struct ir *a, struct ir *b)
 {
     struct ir was_a = *a;
     size_t size = offsetof(struct ir, buffer);
@@ -76,7 +76,7 @@ static inline uint32_t translate_operand(struct role_writer *f, uint32_t operand
 {
     if (!(operand & IR_OPERAND_IS_RANGE_ROW)) {
         touch->first_element = 0;
-        touch->end_element = WAITS_END_OF_BUFFER;
+        touch->end_element = TOUCH_END_OF_WHOLE_BUFFER;
         return touch->buffer = write_buffer(f, operand);
     }
     struct ir_range range = f->input->range[operand & ~IR_OPERAND_IS_RANGE_ROW];
@@ -91,7 +91,7 @@ static void write_waits(struct role_writer *f, uint32_t row)
 {
     struct ir *out = f->output;
     uint32_t count;
-    const op_id *kept = waits_join_needed(f->waits, f->order, &count);
+    const op_id *kept = waits_join_and_return_needed(f->waits, f->order, &count);
     assert(count < IR_NONE16);
     ir_reserve(out, 0, 0, 0, count);
     out->op.wait_count[row] = (uint16_t)count;
@@ -120,7 +120,7 @@ static void write_operands_and_waits_of_op(struct role_writer *f, uint32_t i)
         waits_add_op(f->waits, f->new_op[f->input->wait[in->wait_begin[i] + k].i]);
     for (uint32_t k = f->dependency_row_by_op[i]; k != IR_NONE;
          k = f->next_dependency_row_of_same_op[k])
-        waits_add_op(f->waits, f->new_op[f->e->dependency[k].awaited_op.i]);
+        waits_add_op(f->waits, f->new_op[f->e->added_dependencies[k].awaited_op.i]);
     for (uint32_t k = 0; k < operands; k++) {
         touch[k].is_write = k >= reads;
         carried[k] = translate_operand(f, operand[k], &touch[k]);
@@ -213,9 +213,9 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
         .next_buffer_number_by_stem = next_number_of_stems(out),
     };
     f.next_dependency_row_of_same_op =
-        heap_alloc((size_t)e->dependency_count + 1, sizeof *f.next_dependency_row_of_same_op);
-    for (uint32_t i = 0; i < e->dependency_count; i++) {
-        uint32_t *held = &f.dependency_row_by_op[e->dependency[i].waiting_op.i];
+        heap_alloc((size_t)e->added_dependency_count + 1, sizeof *f.next_dependency_row_of_same_op);
+    for (uint32_t i = 0; i < e->added_dependency_count; i++) {
+        uint32_t *held = &f.dependency_row_by_op[e->added_dependencies[i].waiting_op.i];
         f.next_dependency_row_of_same_op[i] = *held;
         *held = i;
     }
@@ -253,7 +253,7 @@ bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *
     struct order order = {0};
     struct first_uses first_uses = {0};
     uint32_t first = out->op.count;
-    swap_tables_of_all_roles(e->ir, out);
+    swap_tables_shared_by_roles(e->ir, out);
     write_role(e, list, out, &order, &first_uses);
     if (out->role_count > 0) { /* there is no role if there is no op */
         out->role[e->role].op_begin = first;
@@ -266,14 +266,14 @@ bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *
             out, e->role, &order, &first_uses,
             (struct offsets_scope){e->planned_memory_mask, .is_tight = e->choices->pp == 1},
             figures);
-    swap_tables_of_all_roles(e->ir, out);
+    swap_tables_shared_by_roles(e->ir, out);
     clear_staging_rows(e->ir);
     first_uses_release(&first_uses);
     order_release(&order);
     return stands;
 }
 
-void finalize_tables(const struct emit *e, struct ir *out)
+void finalize_move_shared_tables(const struct emit *e, struct ir *out)
 {
-    swap_tables_of_all_roles(e->ir, out);
+    swap_tables_shared_by_roles(e->ir, out);
 }

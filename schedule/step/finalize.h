@@ -15,6 +15,6 @@
 bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *out,
                    struct offsets_memory_figures *figures);
 /* Moves the tables that roles share to *out, once all roles have been appended. e->ir is of no further use. */
-void finalize_tables(const struct emit *e, struct ir *out);
+void finalize_move_shared_tables(const struct emit *e, struct ir *out);
 
 #endif

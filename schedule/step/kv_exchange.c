@@ -26,8 +26,8 @@ static void emit_kv_message(struct stage *s, enum work_kind kind, int64_t by, st
 static struct view cache_part_of_subsequence(const struct stage *s, struct view cache,
                                              uint32_t part, int64_t width)
 {
-    int64_t begin = pipeline_tokens_before(s->choices, part),
-            end = pipeline_tokens_before(s->choices, part + 1);
+    int64_t begin = pipeline_tokens_before_subsequence(s->choices, part),
+            end = pipeline_tokens_before_subsequence(s->choices, part + 1);
     return view_slice(cache, begin * width, (end - begin) * width);
 }
 
@@ -56,7 +56,8 @@ void stage_send_kv(struct stage *s, const struct action *action)
 static void emit_sum_at_owner(struct stage *s, uint32_t chunk, struct view x)
 {
     struct emit *e = s->e;
-    uint16_t group = multiplex_group_of_stages(e, "keys", (struct stage_span){0, chunk + 1});
+    uint16_t group =
+        multiplex_group_of_stages(e, "keys", (struct stages_sharing_subsequence){0, chunk + 1});
     struct work work = {.kind = WORK_REDUCE, .broadcast = {group, bytes_of_view(e, x), chunk}};
     emit_op(e, s->kv_grads_stream, &work, &x, 1, &x, e->stage == chunk);
 }
@@ -66,7 +67,7 @@ void stage_return_kv(struct stage *s, const struct action *action)
     struct emit *e = s->e;
     uint32_t chunk = pipeline_chunk_of_stage(s->choices, e->stage, action->chunk);
     uint32_t unit = action->unit % s->choices->subsequences;
-    bool first = unit == multiplex_shared_back_begin(s->choices, chunk);
+    bool first = unit == multiplex_first_back_subsequence(s->choices, chunk);
     struct layer_range layers = pipeline_layers_of_chunk(s->choices, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_BACKWARD);
     /* At the first unit, the owner puts the gradients that the stages computed in shared units aside, and starts new

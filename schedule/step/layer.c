@@ -33,7 +33,7 @@ static bool has_norms_after(const struct emit *e)
  * bias is then added once, together with the residual (add_branch_to_residual()). */
 static struct view product_bias(const struct emit *e, uint32_t part, enum weight weight)
 {
-    return e->tensor.size > 1 ? view_none() : optional_weight(e, part, weight);
+    return e->tensor.size > 1 ? view_none() : optional_weight_view(e, part, weight);
 }
 
 enum { QKV_PRODUCTS = 3 };
@@ -43,7 +43,7 @@ static const enum weight projections[] = {WEIGHT_QKV, WEIGHT_Q_DOWN,  WEIGHT_Q_U
                                           WEIGHT_Q,   WEIGHT_KV_DOWN, WEIGHT_KV_UP};
 
 /* Returns the number of products of the framework that read the normed input of the feed-forward part. */
-static int mlp_product_count(const struct emit *e)
+static int mlp_input_product_count(const struct emit *e)
 {
     return is_gated(e) ? 2 : 1;
 }
@@ -84,7 +84,7 @@ static int64_t memory_accesses_per_element(const struct emit *e, enum chain chai
  * saves only one of w1 and w3, unless pieces save only their input (ffn_pieces_save_only_input()). Here w1 and w3 are
  * one product, so the results of half of its rows are saved instead, which takes the same bytes and flops; the other
  * part is recomputed. Else it is 1. */
-static uint32_t saved_up_product_divisor(const struct emit *e, int64_t rows)
+static uint32_t up_product_row_part_count(const struct emit *e, int64_t rows)
 {
     const struct products_with_kept_results keeps = kept_products_of(e->choices);
     bool halves =
@@ -108,7 +108,7 @@ static bool keeps_whole_up_product_result(const struct emit *e, uint32_t parts)
 }
 
 /* Returns the first adapter target of the first product. */
-static enum adapter_target first_up_adapter(const struct emit *e)
+static enum adapter_target adapter_target_of_first_product(const struct emit *e)
 {
     return is_gated(e) ? ADAPTER_GATE : ADAPTER_UP;
 }
@@ -120,46 +120,47 @@ static void mlp_up(struct emit *e, uint32_t layer, uint32_t chunk, struct view x
     buffer_id *up = e->layer_saved[layer].up[chunk];
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, f = model->ffn, width = is_gated(e) ? 2 * f : f;
-    uint32_t parts = saved_up_product_divisor(e, rows);
+    uint32_t parts = up_product_row_part_count(e, rows);
     /* The rows of rows_for_extra_kept_bytes() for all parts are added to the buffer of the last part: if any part is
      * recomputed, that one is. */
     int64_t beside = keeps_whole_up_product_result(e, parts) || ffn_pieces_save_only_input(e)
                          ? 0
                          : rows_for_extra_kept_bytes(e, rows);
     for (uint32_t i = 0; i < parts; i++) {
-        struct piece part = emit_piece_of_rows(rows, parts, i);
+        struct piece part = piece_of_rows(rows, parts, i);
         bool last = i + 1 == parts && beside > 0;
         up[i] = last ? emit_buffer(e, "up", CATEGORY_ACTIVATION, (enum dtype)e->choices->dtype,
                                    part.rows * width + beside * f, 0)
-                     : emit_activation(e, "up", part.rows, width);
+                     : emit_activation_buffer(e, "up", part.rows, width);
         tensor_matmul(e, TENSOR_ANY, rows, MATMUL_NT, view_slice(x, part.begin * h, part.rows * h),
-                      weight_view(e, layer, WEIGHT_UP), optional_weight(e, layer, WEIGHT_UP_BIAS),
+                      weight_view(e, layer, WEIGHT_UP),
+                      optional_weight_view(e, layer, WEIGHT_UP_BIAS),
                       view_rows(up[i], 0, part.rows, width), part.rows, width, h);
-        adapters_forward(e, layer, first_up_adapter(e), (uint32_t)mlp_product_count(e),
-                         view_slice(x, part.begin * h, part.rows * h),
-                         view_rows(up[i], 0, part.rows, width), part.rows,
-                         &e->layer_saved[layer].up_adapters[chunk]);
+        adapters_forward(
+            e, layer, adapter_target_of_first_product(e), (uint32_t)mlp_input_product_count(e),
+            view_slice(x, part.begin * h, part.rows * h), view_rows(up[i], 0, part.rows, width),
+            part.rows, &e->layer_saved[layer].up_adapters[chunk]);
         struct work work = {.kind = is_gated(e) ? WORK_SWIGLU : WORK_GELU,
                             .activation = {part.rows, f, memory_accesses_per_element(e, chain),
-                                           emit_activation_function(e)}};
+                                           activation_function_to_emit(e)}};
         emit_op(e, e->stream.compute, &work, (struct view[]){view_rows(up[i], 0, part.rows, width)},
                 1, (struct view[]){view_rows(act, part.begin, part.rows, f)}, 1);
     }
     if (!ffn_pieces_save_only_input(e) && (parts > 1 || keeps_whole_up_product_result(e, parts)))
-        emit_keep_product_result(e, up[0]);
+        emit_record_kept_product_result(e, up[0]);
 }
 
 static void mlp_up_backward(struct emit *e, const buffer_id up[FFN_PARTS], buffer_id d_act,
                             buffer_id d_up, int64_t rows)
 {
     int64_t f = e->choices->model->ffn, width = is_gated(e) ? 2 * f : f;
-    uint32_t parts = saved_up_product_divisor(e, rows);
+    uint32_t parts = up_product_row_part_count(e, rows);
     for (uint32_t i = 0; i < parts; i++) {
-        struct piece part = emit_piece_of_rows(rows, parts, i);
+        struct piece part = piece_of_rows(rows, parts, i);
         struct work work = {.kind = is_gated(e) ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD,
                             .activation = {part.rows, f,
                                            memory_accesses_per_element(e, CHAIN_BACKWARD),
-                                           emit_activation_function(e)}};
+                                           activation_function_to_emit(e)}};
         emit_op(e, e->stream.compute, &work,
                 (struct view[]){view_rows(d_act, part.begin, part.rows, f),
                                 view_rows(up[i], 0, part.rows, width)},
@@ -172,17 +173,17 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
     const struct transformer *model = e->choices->model;
     struct layer_saved *saved = &e->layer_saved[layer];
     int64_t h = model->hidden, f = model->ffn;
-    const struct emitted before = emit_counts_so_far(e);
+    const struct emitted_counts before = emit_counts_so_far(e);
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
-        struct piece piece = emit_piece_of_rows(e->unit.own_rows, e->choices->ffn_chunks, i);
+        struct piece piece = piece_of_rows(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
             break;
-        int64_t rows = piece.rows * (int64_t)e->choices->row_ranks;
-        buffer_id act = saved->act[i] = emit_activation(e, "act", rows, f);
+        int64_t rows = piece.rows * (int64_t)e->choices->sequence_parallel_ranks;
+        buffer_id act = saved->act[i] = emit_activation_buffer(e, "act", rows, f);
         struct view y_rows = view_rows(y, piece.begin, piece.rows, h);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         struct view x_rows = tensor_gather_input(e, view_rows(x, piece.begin, piece.rows, h), h,
-                                                 TENSOR_ANY, mlp_product_count(e));
+                                                 TENSOR_ANY, mlp_input_product_count(e));
         saved->norm2_all[i] = x_rows;
         mlp_up(e, layer, i, x_rows, act, rows, CHAIN_FORWARD);
         struct view product = tensor_product_output(e, y_rows, h, "ffn_all");
@@ -194,7 +195,7 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         tensor_reduce_scatter(e, product, y_rows, TENSOR_ANY);
     }
     e->tags.chunk = IR_NONE16;
-    emit_record_discarded_function(e, RECOMPUTE_MLP, before, y);
+    emit_record_recomputed_module(e, RECOMPUTE_MLP, before, y);
 }
 
 static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id dx)
@@ -205,20 +206,20 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
     emit_fp32_sum_begin(e, layer, WEIGHT_DOWN);
     emit_fp32_sum_begin(e, layer, WEIGHT_UP);
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
-        struct piece piece = emit_piece_of_rows(e->unit.own_rows, e->choices->ffn_chunks, i);
+        struct piece piece = piece_of_rows(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
             break;
-        int64_t rows = piece.rows * (int64_t)e->choices->row_ranks;
+        int64_t rows = piece.rows * (int64_t)e->choices->sequence_parallel_ranks;
         struct view own = view_rows(dy, piece.begin, piece.rows, h);
         struct view dx_rows = view_rows(dx, piece.begin, piece.rows, h);
         int64_t more = ffn_pieces_save_only_input(e) ? 0 : rows * e->kept_extra_bytes.d_act / 2;
-        if (keeps_whole_up_product_result(e, saved_up_product_divisor(e, rows)))
+        if (keeps_whole_up_product_result(e, up_product_row_part_count(e, rows)))
             more += rows_for_extra_kept_bytes(e, rows);
-        buffer_id d_act = emit_activation(e, "d_act", rows + more, f);
-        buffer_id d_up = emit_activation(e, "d_up", rows, up);
+        buffer_id d_act = emit_activation_buffer(e, "d_act", rows + more, f);
+        buffer_id d_up = emit_activation_buffer(e, "d_up", rows, up);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         if (ffn_pieces_save_only_input(e)) {
-            saved->act[i] = emit_activation(e, "act", rows, f);
+            saved->act[i] = emit_activation_buffer(e, "act", rows, f);
             e->tags.phase = PHASE_RECOMPUTE;
             mlp_up(e, layer, i, view_rows(saved->norm2, piece.begin, piece.rows, h), saved->act[i],
                    rows, CHAIN_AGAIN);
@@ -242,11 +243,12 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         struct view product = tensor_product_output(e, dx_rows, h, "dx_all");
         emit_matmul(e, MATMUL_NN, view_whole(e, d_up), weight_view(e, layer, WEIGHT_UP),
                     view_none(), product, rows, h, up);
-        tensor_reduce_input_gradient(e, product, dx_rows, TENSOR_ANY, mlp_product_count(e));
+        tensor_reduce_input_gradient(e, product, dx_rows, TENSOR_ANY, mlp_input_product_count(e));
         emit_weight_grad(e, layer, WEIGHT_UP, view_whole(e, d_up), x_rows, up, h, rows);
         emit_bias_grad(e, layer, WEIGHT_UP_BIAS, view_whole(e, d_up), rows, up);
-        adapters_backward(e, layer, first_up_adapter(e), (uint32_t)mlp_product_count(e),
-                          view_whole(e, d_up), x_rows, dx_rows, rows, &saved->up_adapters[i]);
+        adapters_backward(e, layer, adapter_target_of_first_product(e),
+                          (uint32_t)mlp_input_product_count(e), view_whole(e, d_up), x_rows,
+                          dx_rows, rows, &saved->up_adapters[i]);
     }
     e->tags.chunk = IR_NONE16;
     emit_fp32_sum_end(e, layer, WEIGHT_DOWN);
@@ -258,9 +260,9 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
 static void experts_forward_pieces(struct emit *e, uint32_t layer, buffer_id x, buffer_id y)
 {
     int64_t h = e->choices->model->hidden;
-    const struct emitted before = emit_counts_so_far(e);
+    const struct emitted_counts before = emit_counts_so_far(e);
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
-        struct piece piece = emit_piece_of_rows(e->unit.own_rows, e->choices->ffn_chunks, i);
+        struct piece piece = piece_of_rows(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
             break;
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
@@ -269,14 +271,14 @@ static void experts_forward_pieces(struct emit *e, uint32_t layer, buffer_id x, 
                         &e->layer_saved[layer].experts[i]);
     }
     e->tags.chunk = IR_NONE16;
-    emit_record_discarded_function(e, RECOMPUTE_MOE, before, y);
+    emit_record_recomputed_module(e, RECOMPUTE_MOE, before, y);
 }
 
 static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy, buffer_id dx)
 {
     int64_t h = e->choices->model->hidden;
     for (uint32_t i = 0; i < e->choices->ffn_chunks; i++) {
-        struct piece piece = emit_piece_of_rows(e->unit.own_rows, e->choices->ffn_chunks, i);
+        struct piece piece = piece_of_rows(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
             break;
         struct expert_saved *saved = &e->layer_saved[layer].experts[i];
@@ -297,7 +299,7 @@ static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy
 
 /* Returns the bytes per element of the layer's input that exist beside the fp32 copy of it while the layer is
  * recomputed: 2, if checkpointing keeps the input in 16 bits and the recomputed layer makes such a copy; else 0. */
-static int64_t input_bytes_beside_fp32_copy(const struct emit *e)
+static int64_t input_bytes_per_element_beside_fp32(const struct emit *e)
 {
     const bool repeats =
         e->choices->activations == CHOICE_ACTIVATIONS_FULL || kept_keeps_core_only(e->choices);
@@ -306,10 +308,11 @@ static int64_t input_bytes_beside_fp32_copy(const struct emit *e)
 
 /* Returns the bytes per element that an implementation keeps for a norm, in addition to the norm's input and its
  * result. */
-static int64_t kept_extra_bytes_of_norm(const struct emit *e, enum weight weight)
+static int64_t extra_kept_bytes_per_norm_element(const struct emit *e, enum weight weight)
 {
     const struct kept_bytes_row *kept = &e->kept_extra_bytes;
-    return weight == WEIGHT_NORM1   ? kept->first + kept->inputs1 + input_bytes_beside_fp32_copy(e)
+    return weight == WEIGHT_NORM1
+               ? kept->first + kept->inputs1 + input_bytes_per_element_beside_fp32(e)
            : weight == WEIGHT_NORM2 ? kept->second + kept->inputs2
                                     : kept->after;
 }
@@ -319,8 +322,8 @@ static buffer_id emit_norm_of_layer(struct emit *e, uint32_t layer, enum weight 
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
     e->tags.region = REGION_NORM;
-    buffer_id y = emit_activation(e, name, rows, h);
-    int64_t beside = rows * h * kept_extra_bytes_of_norm(e, weight);
+    buffer_id y = emit_activation_buffer(e, name, rows, h);
+    int64_t beside = rows * h * extra_kept_bytes_per_norm_element(e, weight);
     if (weight == WEIGHT_NORM1 && kept_keeps_core_only(e->choices))
         beside += attention_extra_kept_bytes(e, e->unit.rows, e->choices->model->heads);
     *stats = emit_norm_stats(e, weight, rows, beside);
@@ -332,7 +335,7 @@ static buffer_id norm_backward(struct emit *e, uint32_t layer, enum weight weigh
                                buffer_id dy, buffer_id x, struct view stats)
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
-    buffer_id dx = emit_activation(e, name, rows, h);
+    buffer_id dx = emit_activation_buffer(e, name, rows, h);
     emit_norm_backward(e, layer, weight, view_whole(e, dy), view_of_residual(e, x), stats,
                        view_whole(e, dx), rows, h);
     return dx;
@@ -356,8 +359,8 @@ static buffer_id emit_norm_before(struct emit *e, uint32_t layer, enum weight we
         return x;
     const buffer_id y = emit_norm_of_layer(e, layer, weight, "norm", x, stats);
     if (norm_is_an_operator(e, layer, weight)) {
-        emit_record_discarded_buffer(e, RECOMPUTE_LAYERNORM, y);
-        emit_record_discarded_buffer(e, RECOMPUTE_LAYERNORM, stats->buffer);
+        emit_record_recomputed_buffer(e, RECOMPUTE_LAYERNORM, y);
+        emit_record_recomputed_buffer(e, RECOMPUTE_LAYERNORM, stats->buffer);
     }
     return y;
 }
@@ -373,7 +376,7 @@ static buffer_id emit_norm_before_backward(struct emit *e, uint32_t layer, enum 
     buffer_id d_norm = dy;
     if (branches_begin_with_norm(e))
         d_norm = norm_backward(e, layer, weight, "dx_norm", dy, x, stats);
-    buffer_id dx = emit_activation(e, "dx", rows, h);
+    buffer_id dx = emit_activation_buffer(e, "dx", rows, h);
     emit_add(e, view_whole(e, d_norm), view_whole(e, d_residual), view_whole(e, dx));
     return dx;
 }
@@ -389,13 +392,14 @@ static buffer_id add_branch_to_residual(struct emit *e, uint32_t layer, enum wei
         e->tags.region = REGION_LINEAR;
     }
     /* A framework may keep the sum in fp32, too. The sum after attention has the room for that in the statistics of the
-     * norm that reads it (kept_extra_bytes_of_norm()), the sum after the feed-forward part in its own buffer. */
+     * norm that reads it (extra_kept_bytes_per_norm_element()), the sum after the feed-forward part in its own buffer.
+     * */
     struct view sum = bias == WEIGHT_O_BIAS
                           ? emit_compute_tensor(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows,
                                                 e->choices->model->hidden)
                           : emit_residual_stream(e);
     emit_add_bias(e, view_of_residual(e, x), view_whole(e, branch),
-                  e->tensor.size > 1 ? optional_weight(e, layer, bias) : view_none(), sum);
+                  e->tensor.size > 1 ? optional_weight_view(e, layer, bias) : view_none(), sum);
     return sum.buffer;
 }
 
@@ -415,7 +419,7 @@ static buffer_id emit_residual_sum_again(struct emit *e, uint32_t layer)
     struct view stats;
     e->tags.phase = PHASE_RECOMPUTE;
     const buffer_id sum = add_branch_to_residual(e, layer, WEIGHT_NORM1_AFTER, WEIGHT_O_BIAS,
-                                                 saved->x, saved->attention_projected, &stats);
+                                                 saved->x, saved->output_projection_result, &stats);
     e->tags.phase = PHASE_BACKWARD;
     return sum;
 }
@@ -441,7 +445,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     saved->x = x;
     saved->norm1 = emit_norm_before(e, layer, WEIGHT_NORM1, x, &saved->norm1_stats);
 
-    saved->attention_out = emit_activation(e, "attention", e->unit.rows, o);
+    saved->attention_out = emit_activation_buffer(e, "attention", e->unit.rows, o);
     e->tags.region = REGION_LINEAR;
     struct view normed = view_whole(e, saved->norm1);
     if (model->kv_latent == 0) /* else tensor ranks gather the narrow results */
@@ -451,8 +455,8 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
                                                       saved->attention_out);
 
     e->tags.region = REGION_LINEAR;
-    saved->attention_projected = emit_activation(e, "projected", rows, h);
-    struct view projected = view_whole(e, saved->attention_projected);
+    saved->output_projection_result = emit_activation_buffer(e, "projected", rows, h);
+    struct view projected = view_whole(e, saved->output_projection_result);
     struct view product = tensor_product_output(e, projected, h, "projected_all");
     tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NT, view_whole(e, saved->attention_out),
                   weight_view(e, layer, WEIGHT_O), product_bias(e, layer, WEIGHT_O_BIAS), product,
@@ -461,21 +465,21 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
                      e->unit.rows, &saved->o_adapters);
     tensor_reduce_scatter(e, product, projected, TENSOR_SEQUENCES);
     if (kept_products_of(e->choices).o)
-        emit_keep_product_result(e, saved->attention_projected);
+        emit_record_kept_product_result(e, saved->output_projection_result);
     saved->x2 = add_branch_to_residual(e, layer, WEIGHT_NORM1_AFTER, WEIGHT_O_BIAS, x,
-                                       saved->attention_projected, &saved->norm1_after_stats);
+                                       saved->output_projection_result, &saved->norm1_after_stats);
 
     saved->norm2 = emit_norm_before(e, layer, WEIGHT_NORM2, saved->x2, &saved->norm2_stats);
 
     e->tags.region = REGION_LINEAR;
-    buffer_id ffn = saved->ffn_out = emit_activation(e, "ffn", rows, h);
+    buffer_id ffn = saved->ffn_out = emit_activation_buffer(e, "ffn", rows, h);
     if (transformer_layer_has_experts(model, layer))
         experts_forward_pieces(e, layer, saved->norm2, ffn);
     else {
         combined_begin_part(e, FORWARD_EXPERTS);
         mlp_forward(e, layer, saved->norm2, ffn);
         if (kept_products_of(e->choices).down && has_norms_after(e))
-            emit_keep_product_result(e, ffn);
+            emit_record_kept_product_result(e, ffn);
     }
     return add_branch_to_residual(e, layer, WEIGHT_NORM2_AFTER, WEIGHT_DOWN_BIAS, saved->x2, ffn,
                                   &saved->norm2_after_stats);
@@ -491,7 +495,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     combined_begin_part(e, COMBINED_BACKWARD_TO_EXCHANGE);
     buffer_id d_ffn = emit_norm_after_backward(e, layer, WEIGHT_NORM2_AFTER, dy, saved->ffn_out,
                                                saved->norm2_after_stats);
-    buffer_id d_norm2 = emit_activation(e, "d_norm", rows, h);
+    buffer_id d_norm2 = emit_activation_buffer(e, "d_norm", rows, h);
     if (transformer_layer_has_experts(model, layer))
         experts_backward_pieces(e, layer, d_ffn, d_norm2);
     else {
@@ -510,10 +514,10 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
 
     e->tags.region = REGION_LINEAR;
     e->last_compute_before_wo_backward = e->last_compute;
-    buffer_id d_attention = emit_activation(e, "d_attention", e->unit.rows, o);
+    buffer_id d_attention = emit_activation_buffer(e, "d_attention", e->unit.rows, o);
     struct view d_projected = view_whole(
-        e, emit_norm_after_backward(e, layer, WEIGHT_NORM1_AFTER, dx2, saved->attention_projected,
-                                    saved->norm1_after_stats));
+        e, emit_norm_after_backward(e, layer, WEIGHT_NORM1_AFTER, dx2,
+                                    saved->output_projection_result, saved->norm1_after_stats));
     struct view dx2_all = tensor_gather(e, d_projected, h, TENSOR_SEQUENCES, "dy_all", false);
     tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NN, dx2_all,
                   weight_view(e, layer, WEIGHT_O), view_none(), view_whole(e, d_attention),
@@ -524,7 +528,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     adapters_backward(e, layer, ADAPTER_O, 1, dx2_all, view_whole(e, saved->attention_out),
                       view_whole(e, d_attention), e->unit.rows, &saved->o_adapters);
 
-    buffer_id d_norm1 = emit_activation(e, "d_norm", rows, h);
+    buffer_id d_norm1 = emit_activation_buffer(e, "d_norm", rows, h);
     for (size_t i = 0; i < ARRAY_LEN(projections); i++)
         if (has_weight(e, projections[i]))
             emit_fp32_sum_begin(e, layer, projections[i]);

@@ -29,7 +29,8 @@ struct row_range {
     int64_t begin, end;
 };
 
-static struct stage_span stages_of_unit(const struct stage *s, uint32_t chunk, uint32_t unit)
+static struct stages_sharing_subsequence stages_of_unit(const struct stage *s, uint32_t chunk,
+                                                        uint32_t unit)
 {
     return multiplex_stages_of_subsequence(s->choices, chunk, unit % s->choices->subsequences);
 }
@@ -37,15 +38,16 @@ static struct stage_span stages_of_unit(const struct stage *s, uint32_t chunk, u
 static struct row_range unit_rows_of_stage(const struct stage *s, uint32_t chunk, uint32_t unit,
                                            uint32_t stage)
 {
-    struct stage_span share = stages_of_unit(s, chunk, unit);
+    struct stages_sharing_subsequence share = stages_of_unit(s, chunk, unit);
     const struct choices *c = s->choices;
     uint32_t part = unit % c->subsequences;
-    int64_t tokens = pipeline_tokens_before(c, part + 1) - pipeline_tokens_before(c, part);
-    int64_t rows = tokens / c->cp / c->hp / c->row_ranks * c->micro_batch;
+    int64_t tokens = pipeline_tokens_before_subsequence(c, part + 1) -
+                     pipeline_tokens_before_subsequence(c, part);
+    int64_t rows = tokens / c->cp / c->hp / c->sequence_parallel_ranks * c->micro_batch;
     int64_t k = share.count, i = (int64_t)stage - share.first_stage;
     if (i < 0 || i >= k)
         return (struct row_range){0, 0};
-    struct piece piece = emit_piece_of_rows(rows, k, i);
+    struct piece piece = piece_of_rows(rows, k, i);
     return (struct row_range){piece.begin, piece.begin + piece.rows};
 }
 
@@ -65,7 +67,8 @@ static int64_t input_chunk_of_pass(const struct stage *s, uint32_t chunk, enum p
 
 /* True if there is a seam between two chunks for this unit: stages share it in at least one of them, so rows may change
  * their tensor rank. */
-static bool has_seam(const struct stage *s, uint32_t chunk, uint32_t other, uint32_t unit)
+static bool rows_change_tensor_rank(const struct stage *s, uint32_t chunk, uint32_t other,
+                                    uint32_t unit)
 {
     return s->choices->tp > 1 &&
            (stages_of_unit(s, chunk, unit).count > 1 || stages_of_unit(s, other, unit).count > 1);
@@ -77,7 +80,8 @@ static enum pass pass_of_action(const struct action *action)
 }
 
 /* Returns the passage of a unit through a chunk, which must be one of this stage's chunks. */
-static struct passage *find_or_check_passage(struct stage *s, uint32_t chunk, uint32_t unit)
+static struct chunk_passage_of_unit *find_passage_of_own_chunk(struct stage *s, uint32_t chunk,
+                                                               uint32_t unit)
 {
     uint32_t v = 0;
     while (pipeline_chunk_of_stage(s->choices, s->e->stage, v) != chunk)
@@ -91,21 +95,22 @@ static struct passage *find_or_check_passage(struct stage *s, uint32_t chunk, ui
 /* Returns the number of tokens for which this stage's caches of keys need room in a chunk: those of all subsequences;
  * on a stage after the chunk's owner only those of the first subsequences, which it shares. If stages may share
  * subsequences, the last one counts with its pieces rounded up. */
-static int64_t cache_tokens_of(const struct stage *s, uint32_t chunk)
+static int64_t kv_cache_tokens_of_chunk(const struct stage *s, uint32_t chunk)
 {
     const struct choices *c = s->choices;
     bool shares = s->pipeline->is_multiplexed;
-    uint32_t last =
-        (shares && s->e->stage > chunk ? multiplex_shared_front_count(c, chunk) : c->subsequences) -
-        1;
-    int64_t begin = pipeline_tokens_before(c, last),
-            rows = (pipeline_tokens_before(c, last + 1) - begin) / c->row_ranks;
+    uint32_t last = (shares && s->e->stage > chunk ? multiplex_front_subsequence_count(c, chunk)
+                                                   : c->subsequences) -
+                    1;
+    int64_t begin = pipeline_tokens_before_subsequence(c, last),
+            rows = (pipeline_tokens_before_subsequence(c, last + 1) - begin) /
+                   c->sequence_parallel_ranks;
     int64_t most = rows;
     for (uint32_t k = 2; shares && k <= c->pp; k++) {
-        int64_t all = emit_piece_of_rows(rows, k, 0).rows * k;
+        int64_t all = piece_of_rows(rows, k, 0).rows * k;
         most = all > most ? all : most;
     }
-    return begin + most * c->row_ranks;
+    return begin + most * c->sequence_parallel_ranks;
 }
 
 void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase phase)
@@ -113,27 +118,28 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
     struct emit *e = s->e;
     const struct choices *c = s->choices;
     uint32_t k = c->subsequences, part = unit % k;
-    int64_t ranks = (int64_t)c->cp * c->hp, begin = pipeline_tokens_before(c, part) / ranks;
-    int64_t n = c->seq / ranks, end = pipeline_tokens_before(c, part + 1) / ranks;
-    struct stage_span share = stages_of_unit(s, chunk, unit);
-    e->unit.stages = remote_stages_of_unit(e, chunk, unit);
+    int64_t ranks = (int64_t)c->cp * c->hp,
+            begin = pipeline_tokens_before_subsequence(c, part) / ranks;
+    int64_t n = c->seq / ranks, end = pipeline_tokens_before_subsequence(c, part + 1) / ranks;
+    struct stages_sharing_subsequence share = stages_of_unit(s, chunk, unit);
+    e->unit.stages = remote_stages_sharing_unit(e, chunk, unit);
     /* Stages share units only if a micro-batch is one sequence, which only tensor ranks divide: its rows are tokens. */
     if (share.count > 1) {
         struct row_range mine = unit_rows_of_stage(s, chunk, unit, e->stage);
-        end = begin + mine.end * c->row_ranks;
-        begin += mine.begin * c->row_ranks;
+        end = begin + mine.end * c->sequence_parallel_ranks;
+        begin += mine.begin * c->sequence_parallel_ranks;
         e->unit.stages.group = multiplex_group_of_stages(e, "stages", share);
     }
     e->unit.subsequence = part;
     e->unit.first_sequence = (int64_t)(unit / k) * c->micro_batch;
-    e->unit.kv_cache_capacity_tokens = cache_tokens_of(s, chunk);
+    e->unit.kv_cache_capacity_tokens = kv_cache_tokens_of_chunk(s, chunk);
     if (s->prefix != NULL && s->prefix[unit / k] == NULL)
         s->prefix[unit / k] =
             arena_array(&e->arena, (size_t)(c->model->layers * c->micro_batch), sizeof *e->prefix);
     e->prefix = s->prefix != NULL ? s->prefix[unit / k] : NULL;
     e->unit.tokens = end - begin;
     e->unit.rows = e->unit.tokens * c->micro_batch;
-    e->unit.own_tokens = e->unit.tokens / c->row_ranks;
+    e->unit.own_tokens = e->unit.tokens / c->sequence_parallel_ranks;
     e->unit.own_rows = e->unit.own_tokens * c->micro_batch;
     e->unit.first_token = begin;
     e->unit.first_row = (int64_t)(unit / k) * n * c->micro_batch + begin;
@@ -157,9 +163,9 @@ static void append_inbound_message(struct stage *s, enum pass pass, const struct
             intersect_row_ranges(mine, unit_rows_of_stage(s, task->chunk, unit, from));
         if (from == s->e->stage || both.begin == both.end)
             continue;
-        s->inbound =
-            heap_grow(s->inbound, &s->inbound_capacity, s->inbound_count + 1u, sizeof *s->inbound);
-        s->inbound[s->inbound_count++] =
+        s->inbound_messages = heap_grow(s->inbound_messages, &s->inbound_capacity,
+                                        s->inbound_count + 1u, sizeof *s->inbound_messages);
+        s->inbound_messages[s->inbound_count++] =
             (struct inbound_message){(uint8_t)pass, false, (uint32_t)chunk, unit, from, {IR_NONE}};
     }
 }
@@ -208,18 +214,18 @@ void stage_make_streams(struct stage *s)
 
 void stage_await_messages(struct stage *s)
 {
-    for (uint32_t i = 0; i < s->pending_count; i++)
+    for (uint32_t i = 0; i < s->pending_stream_count; i++)
         emit_host_wait(s->e, s->pending_streams[i]);
-    s->pending_count = 0;
+    s->pending_stream_count = 0;
 }
 
 static void record_pending_stream(struct stage *s, uint8_t stream)
 {
-    for (uint32_t i = 0; i < s->pending_count; i++)
+    for (uint32_t i = 0; i < s->pending_stream_count; i++)
         if (s->pending_streams[i] == stream)
             return;
-    assert(s->pending_count < ARRAY_LEN(s->pending_streams));
-    s->pending_streams[s->pending_count++] = stream;
+    assert(s->pending_stream_count < ARRAY_LEN(s->pending_streams));
+    s->pending_streams[s->pending_stream_count++] = stream;
 }
 
 /* Emits this stage's side, a send or a receive, of a message of a pass between chunk `low_chunk` and the next one. */
@@ -249,11 +255,11 @@ static struct view input_rows_of_passage(struct stage *s, enum pass pass, uint32
 {
     struct row_range mine = unit_rows_of_stage(s, chunk, unit, s->e->stage);
     int64_t h = s->choices->model->hidden;
-    buffer_id *in = &find_or_check_passage(s, chunk, unit)->input[pass];
+    buffer_id *in = &find_passage_of_own_chunk(s, chunk, unit)->input[pass];
     assert(mine.end - mine.begin == s->e->unit.own_rows);
     if (in->i == IR_NONE)
         *in = pass == PASS_FORWARD ? emit_residual_stream(s->e).buffer
-                                   : emit_activation(s->e, "dx", mine.end - mine.begin, h);
+                                   : emit_activation_buffer(s->e, "dx", mine.end - mine.begin, h);
     return view_rows(*in, part.begin - mine.begin, part.end - part.begin, h);
 }
 
@@ -268,7 +274,7 @@ static void emit_receive_of_message(struct stage *s, enum pass pass, uint32_t ch
                                                  unit_rows_of_stage(s, before, unit, from));
     stage_set_unit(s, chunk, unit, pass == PASS_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD);
     struct view x;
-    if (has_seam(s, chunk, before, unit)) {
+    if (rows_change_tensor_rank(s, chunk, before, unit)) {
         *into = emit_buffer(e, "part", CATEGORY_COMMUNICATION, e->choices->dtype,
                             part.end - part.begin, s->choices->model->hidden);
         x = view_whole(e, *into);
@@ -286,20 +292,20 @@ static void post_receives_up_to(struct stage *s, enum pass pass, uint32_t chunk,
                                 uint32_t from)
 {
     for (uint32_t i = 0; i < s->inbound_count; i++) {
-        struct inbound_message *m = &s->inbound[i];
+        struct inbound_message *m = &s->inbound_messages[i];
         bool wanted = m->pass == pass && m->chunk == chunk && m->unit == unit;
         if (m->from_stage != from)
             continue;
         if (!m->is_receive_posted)
             emit_receive_of_message(s, (enum pass)m->pass, m->chunk, m->unit, from,
-                                    &m->seam_buffer);
+                                    &m->own_receive_buffer);
         m->is_receive_posted = true;
         if (wanted)
             return;
     }
 }
 
-void stage_receive(struct stage *s, const struct action *action)
+void stage_post_receives_of_action(struct stage *s, const struct action *action)
 {
     enum pass pass = pass_of_action(action);
     uint32_t chunk = pipeline_chunk_of_stage(s->choices, s->e->stage, action->chunk);
@@ -307,7 +313,7 @@ void stage_receive(struct stage *s, const struct action *action)
     if ((action->kind != ACTION_FORWARD && action->kind != ACTION_BACKWARD) || before < 0)
         return;
     struct row_range mine = unit_rows_of_stage(s, chunk, action->unit, s->e->stage);
-    struct stage_span share = stages_of_unit(s, (uint32_t)before, action->unit);
+    struct stages_sharing_subsequence share = stages_of_unit(s, (uint32_t)before, action->unit);
     for (uint32_t from = share.first_stage; from < share.first_stage + share.count; from++) {
         struct row_range both =
             intersect_row_ranges(mine, unit_rows_of_stage(s, (uint32_t)before, action->unit, from));
@@ -320,16 +326,16 @@ void stage_receive(struct stage *s, const struct action *action)
     }
 }
 
-static void copy_rows(struct stage *s, struct view x, struct view y)
+static void emit_copy_of_rows(struct stage *s, struct view x, struct view y)
 {
     int64_t h = s->choices->model->hidden;
-    emit_pack(s->e, WORK_PACK, x, y, (int64_t)x.count / h, 1, h);
+    emit_pack_or_unpack(s->e, WORK_PACK, x, y, (int64_t)x.count / h, 1, h);
 }
 
 /* Puts together a passage's input at a seam, from the rows that this stage computed and those that it received. Returns
  * this tensor rank's own rows of the input. */
-static buffer_id assemble_seam_input(struct stage *s, enum pass pass, uint32_t chunk,
-                                     uint32_t before, uint32_t unit)
+static buffer_id assemble_input_of_exchanged_rows(struct stage *s, enum pass pass, uint32_t chunk,
+                                                  uint32_t before, uint32_t unit)
 {
     struct emit *e = s->e;
     int64_t h =
@@ -340,52 +346,53 @@ static buffer_id assemble_seam_input(struct stage *s, enum pass pass, uint32_t c
     int64_t rows = mine.end - mine.begin;
     buffer_id all = emit_buffer(e, "seam", CATEGORY_COMMUNICATION, e->choices->dtype, rows, h);
     if (both.begin < both.end) {
-        struct view whole = find_or_check_passage(s, before, unit)->gathered_outputs_by_pass[pass];
-        copy_rows(s,
-                  view_slice(whole, (both.begin - theirs.begin) * h, (both.end - both.begin) * h),
-                  view_rows(all, both.begin - mine.begin, both.end - both.begin, h));
+        struct view whole =
+            find_passage_of_own_chunk(s, before, unit)->gathered_outputs_by_pass[pass];
+        emit_copy_of_rows(
+            s, view_slice(whole, (both.begin - theirs.begin) * h, (both.end - both.begin) * h),
+            view_rows(all, both.begin - mine.begin, both.end - both.begin, h));
     }
     for (uint32_t i = 0; i < s->inbound_count; i++) {
-        const struct inbound_message *m = &s->inbound[i];
+        const struct inbound_message *m = &s->inbound_messages[i];
         if (m->pass != pass || m->chunk != chunk || m->unit != unit)
             continue;
         struct row_range part =
             intersect_row_ranges(mine, unit_rows_of_stage(s, before, unit, m->from_stage));
-        tensor_gather_to(e, view_whole(e, m->seam_buffer),
+        tensor_gather_to(e, view_whole(e, m->own_receive_buffer),
                          view_rows(all, part.begin - mine.begin, part.end - part.begin, h));
     }
     struct view own = tensor_own_part(e, view_whole(e, all), "seam_own");
-    copy_rows(s, own, input_rows_of_passage(s, pass, chunk, unit, mine));
-    return find_or_check_passage(s, chunk, unit)->input[pass];
+    emit_copy_of_rows(s, own, input_rows_of_passage(s, pass, chunk, unit, mine));
+    return find_passage_of_own_chunk(s, chunk, unit)->input[pass];
 }
 
 buffer_id stage_input(struct stage *s, const struct action *action)
 {
     enum pass pass = pass_of_action(action);
     uint32_t chunk = pipeline_chunk_of_stage(s->choices, s->e->stage, action->chunk);
-    struct passage *here = stage_passage(s, action->chunk, action->unit);
+    struct chunk_passage_of_unit *here = stage_passage(s, action->chunk, action->unit);
     int64_t before = input_chunk_of_pass(s, chunk, pass);
     if (before < 0)
         return here->output[PASS_FORWARD]; /* the backward begins with the result of the forward */
-    if (has_seam(s, chunk, (uint32_t)before, action->unit))
-        return assemble_seam_input(s, pass, chunk, (uint32_t)before, action->unit);
+    if (rows_change_tensor_rank(s, chunk, (uint32_t)before, action->unit))
+        return assemble_input_of_exchanged_rows(s, pass, chunk, (uint32_t)before, action->unit);
     struct row_range mine = unit_rows_of_stage(s, chunk, action->unit, s->e->stage);
     struct row_range theirs = unit_rows_of_stage(s, (uint32_t)before, action->unit, s->e->stage);
     struct row_range both = intersect_row_ranges(mine, theirs);
     if (both.begin == both.end)
         return here->input[pass];
-    buffer_id made = find_or_check_passage(s, (uint32_t)before, action->unit)->output[pass];
+    buffer_id made = find_passage_of_own_chunk(s, (uint32_t)before, action->unit)->output[pass];
     if (mine.begin == theirs.begin && mine.end == theirs.end)
         return made;
     int64_t h = s->choices->model->hidden;
-    copy_rows(s, view_rows(made, both.begin - theirs.begin, both.end - both.begin, h),
-              input_rows_of_passage(s, pass, chunk, action->unit, both));
+    emit_copy_of_rows(s, view_rows(made, both.begin - theirs.begin, both.end - both.begin, h),
+                      input_rows_of_passage(s, pass, chunk, action->unit, both));
     return here->input[pass];
 }
 
 /* Returns the rows `part` of a passage's result as this rank sends them to another stage: the rows themselves or, at a
  * seam, an equal part of these rows of all tensor ranks. mine: the rows of the result. */
-static struct view rows_of_result_to_send(struct stage *s, const struct passage *made,
+static struct view rows_of_result_to_send(struct stage *s, const struct chunk_passage_of_unit *made,
                                           enum pass pass, bool seam, struct row_range part,
                                           struct row_range mine)
 {
@@ -404,13 +411,13 @@ void stage_send_result(struct stage *s, enum pass pass, const struct action *act
     struct emit *e = s->e;
     uint32_t chunk = pipeline_chunk_of_stage(s->choices, e->stage, action->chunk);
     int64_t to = input_chunk_of_pass(s, chunk, pass == PASS_FORWARD ? PASS_BACKWARD : PASS_FORWARD);
-    struct passage *made = stage_passage(s, action->chunk, action->unit);
+    struct chunk_passage_of_unit *made = stage_passage(s, action->chunk, action->unit);
     made->output[pass] = x;
     if (to < 0)
         return;
-    bool seam = has_seam(s, chunk, (uint32_t)to, action->unit);
+    bool seam = rows_change_tensor_rank(s, chunk, (uint32_t)to, action->unit);
     struct row_range mine = unit_rows_of_stage(s, chunk, action->unit, e->stage);
-    struct stage_span share = stages_of_unit(s, (uint32_t)to, action->unit);
+    struct stages_sharing_subsequence share = stages_of_unit(s, (uint32_t)to, action->unit);
     e->tags.region = REGION_NONE;
     if (seam)
         made->gathered_outputs_by_pass[pass] =

@@ -11,11 +11,11 @@
 
 enum pass { PASS_FORWARD, PASS_BACKWARD, PASS_COUNT };
 
-struct passage {
+struct chunk_passage_of_unit {
     buffer_id input[PASS_COUNT], output[PASS_COUNT]; /* IR_NONE: nothing yet */
     /* the output, gathered from all tensor ranks, at a seam (schedule/step/stage.c) */
     struct view gathered_outputs_by_pass[PASS_COUNT];
-    struct deferrals deferrals;
+    struct deferred_gradient_list deferred_gradient_list;
 };
 
 /* A message to this stage. If stages share subsequences, messages are received in the order in which other stages send
@@ -26,7 +26,7 @@ struct inbound_message {
     uint32_t chunk, unit, from_stage; /* the passage that needs it, and the stage that sends it */
     /* at a seam, the buffer that receives the message; IR_NONE: there is no seam, and rows of the passage's input
      * receive it */
-    buffer_id seam_buffer;
+    buffer_id own_receive_buffer;
 };
 
 struct stage {
@@ -34,11 +34,11 @@ struct stage {
     const struct choices *choices;
     const struct pipeline *pipeline;
     uint32_t unit_count, chunk_count; /* chunk_count: of the chunks in which the stage has a part */
-    struct passage *passage;          /* row chunk * unit_count + unit */
+    struct chunk_passage_of_unit *passage; /* row chunk * unit_count + unit */
     /* [units] the data that the unit's layers keep for the backward */
     struct layer_saved **layer_saved_by_unit;
     struct layer_saved **unused_layer_saved_rows; /* a stack of the rows of units that are done */
-    uint32_t spare_saved_count;
+    uint32_t unused_layer_saved_count;
     /* [micro-batches] an array with an element for each layer; NULL: there are no subsequences */
     struct prefix **prefix;
     uint32_t *actions_left_by_unit; /* [units] number of actions until its saved rows are free */
@@ -49,14 +49,15 @@ struct stage {
     uint8_t kv_grads_stream; /* reductions that sum the gradients of keys and values */
     /* the streams with messages for which the host has still to wait */
     uint8_t pending_streams[2 * PASS_COUNT];
-    uint32_t pending_count;
+    uint32_t pending_stream_count;
     op_id last_message; /* the last message of the last action; IR_NONE: it sent none */
-    struct inbound_message *inbound;
+    struct inbound_message *inbound_messages;
     uint32_t inbound_count;
     size_t inbound_capacity;
 };
 
-static inline struct passage *stage_passage(struct stage *s, uint32_t chunk, uint32_t unit)
+static inline struct chunk_passage_of_unit *stage_passage(struct stage *s, uint32_t chunk,
+                                                          uint32_t unit)
 {
     return &s->passage[chunk * s->unit_count + unit];
 }
@@ -68,7 +69,7 @@ void stage_make_streams(struct stage *s);
 void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase phase);
 /* Posts the receives of the messages that an action needs. They start after all compute ops that were emitted so
  * far. */
-void stage_receive(struct stage *s, const struct action *action);
+void stage_post_receives_of_action(struct stage *s, const struct action *action);
 /* Returns the input of an action. stage_set_unit() must have been called for its unit. The input of the last chunk's
  * backward is the result of its forward. The forward of chunk 0 has no input: IR_NONE. */
 buffer_id stage_input(struct stage *s, const struct action *action);

@@ -34,18 +34,19 @@ struct layer_saved *layer_saved_new(struct emit *e)
 
 /* ---- the ops of each kind of action ---- */
 
-static struct layer_saved *layer_saved_of_unit(struct stage *s, uint32_t unit)
+static struct layer_saved *find_or_make_layer_saved_of_unit(struct stage *s, uint32_t unit)
 {
     if (s->layer_saved_by_unit[unit] == NULL)
-        s->layer_saved_by_unit[unit] = s->spare_saved_count > 0
-                                           ? s->unused_layer_saved_rows[--s->spare_saved_count]
-                                           : layer_saved_new(s->e);
+        s->layer_saved_by_unit[unit] =
+            s->unused_layer_saved_count > 0
+                ? s->unused_layer_saved_rows[--s->unused_layer_saved_count]
+                : layer_saved_new(s->e);
     return s->layer_saved_by_unit[unit];
 }
 
 /* Returns a new tensor of zeros, which replaces the result of the embedding, or the gradient from the head, in a scope
  * without these. */
-static buffer_id new_filled_activation(struct emit *e, const char *stem)
+static buffer_id new_zero_activation(struct emit *e, const char *stem)
 {
     e->tags.region = REGION_NONE;
     return emit_zeros(e, emit_compute_tensor(e, stem, CATEGORY_ACTIVATION, e->unit.own_rows,
@@ -59,15 +60,15 @@ static void emit_forward(struct stage *s, const struct action *action)
     uint32_t chunk = pipeline_chunk_of_stage(s->choices, e->stage, action->chunk);
     struct layer_range layers = pipeline_layers_of_chunk(s->choices, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_FORWARD);
-    e->layer_saved = layer_saved_of_unit(s, action->unit);
+    e->layer_saved = find_or_make_layer_saved_of_unit(s, action->unit);
     buffer_id x;
     if (chunk > 0)
         x = stage_input(s, action);
     else
-        x = s->choices->scope == SCOPE_STEP ? embedding_forward(e) : new_filled_activation(e, "x");
+        x = s->choices->scope == SCOPE_STEP ? embedding_forward(e) : new_zero_activation(e, "x");
     for (uint32_t l = layers.first; l < layers.end; l++) {
         e->tags.layer = (uint16_t)l;
-        e->combined.layer_number = l - layers.first;
+        e->combined.layer_index_in_emission_order = l - layers.first;
         x = layer_forward(e, l, x);
     }
     e->tags.layer = IR_NONE16;
@@ -86,25 +87,25 @@ static void emit_backward(struct stage *s, const struct action *action)
     bool last = chunk + 1 == pipeline_chunk_count(s->choices);
     struct layer_range layers = pipeline_layers_of_chunk(s->choices, chunk);
     stage_set_unit(s, chunk, action->unit, last ? PHASE_FORWARD : PHASE_BACKWARD);
-    e->layer_saved = layer_saved_of_unit(s, action->unit);
+    e->layer_saved = find_or_make_layer_saved_of_unit(s, action->unit);
     if (pipeline_has_remote_weights(s->choices))
         weights_choose_gradients_of_unit(e);
     else
-        weights_begin_micro_batch(e, action->unit / s->choices->subsequences);
-    struct deferrals *deferrals = &stage_passage(s, action->chunk, action->unit)->deferrals;
+        weights_choose_grads_of_micro_batch(e, action->unit / s->choices->subsequences);
+    struct deferred_gradient_list *deferred_gradient_list =
+        &stage_passage(s, action->chunk, action->unit)->deferred_gradient_list;
     if (s->pipeline->splits_backward)
-        e->weights.deferred = deferrals;
+        e->weights.deferred = deferred_gradient_list;
     buffer_id dx = stage_input(s, action);
     if (last)
-        dx =
-            s->choices->scope == SCOPE_STEP ? head_and_loss(e, dx) : new_filled_activation(e, "dx");
+        dx = s->choices->scope == SCOPE_STEP ? head_and_loss(e, dx) : new_zero_activation(e, "dx");
     e->tags.phase = PHASE_BACKWARD;
     const bool delays = delays_weight_gradients(s->choices);
     if (delays)
-        e->weights.deferred = deferrals;
+        e->weights.deferred = deferred_gradient_list;
     for (uint32_t l = layers.end; l-- > layers.first;) {
         e->tags.layer = (uint16_t)l;
-        e->combined.layer_number = layers.end - 1 - l;
+        e->combined.layer_index_in_emission_order = layers.end - 1 - l;
         dx = layer_backward(e, l, dx);
         if (delays && l > layers.first)
             emit_delayed_gradients(e);
@@ -120,15 +121,17 @@ static void emit_backward(struct stage *s, const struct action *action)
         embedding_backward(e, dx);
     e->weights.deferred = NULL;
     if (--s->actions_left_by_unit[action->unit] == 0)
-        s->unused_layer_saved_rows[s->spare_saved_count++] = s->layer_saved_by_unit[action->unit];
+        s->unused_layer_saved_rows[s->unused_layer_saved_count++] =
+            s->layer_saved_by_unit[action->unit];
 }
 
 static void emit_weight_gradients(struct stage *s, const struct action *action)
 {
     stage_set_unit(s, pipeline_chunk_of_stage(s->choices, s->e->stage, action->chunk), action->unit,
                    PHASE_BACKWARD);
-    weights_begin_micro_batch(s->e, action->unit / s->choices->subsequences);
-    emit_deferred_gradients(s->e, &stage_passage(s, action->chunk, action->unit)->deferrals);
+    weights_choose_grads_of_micro_batch(s->e, action->unit / s->choices->subsequences);
+    emit_deferred_gradients(s->e,
+                            &stage_passage(s, action->chunk, action->unit)->deferred_gradient_list);
     emit_late_gradients(s->e);
 }
 
@@ -145,12 +148,13 @@ static uint32_t next_compute_action(const struct actions *actions, uint32_t i)
  * backward, sending and receiving are one call (send_forward_recv_backward(), send_backward_recv_forward()), so the
  * host waits once. Between two forwards or two backwards it waits for the send before it posts the receive. next NULL:
  * `done` is the last action. */
-static void emit_messages(struct stage *s, const struct action *done, const struct action *next)
+static void emit_messages_between_actions(struct stage *s, const struct action *done,
+                                          const struct action *next)
 {
     if (next == NULL || next->kind == done->kind)
         stage_await_messages(s);
     if (next != NULL)
-        stage_receive(s, next);
+        stage_post_receives_of_action(s, next);
     stage_await_messages(s);
 }
 
@@ -158,40 +162,41 @@ static void emit_messages(struct stage *s, const struct action *done, const stru
 
 /* An action's message, and the list of earlier actions whose messages are known to have arrived once this action has
  * its input. In lists, action i has the number i + 1; 0 ends a list. */
-struct arrival {
+struct message_arrival {
     op_id send_op; /* the send of this action's message */
     /* the action that follows this one in the list that has this action */
-    uint32_t next_proven_action;
+    uint32_t next_action_proven_by_same;
     /* the first action in this action's own list */
-    uint32_t first_proven_action;
+    uint32_t first_action_proven_by_this;
 };
 
 /* The messages whose arrival later data from the receiver proves. The bytes of a sent message may be reused only if a
  * compute op waits for the send; an op that starts after the proof loses no time by that wait. */
-struct arrivals {
-    /* [actions] the action whose input proves that this action's message has arrived (pipeline_implicit_acks()); NULL:
-     * nothing is recorded */
+struct message_arrivals {
+    /* [actions] the action whose input proves that this action's message has arrived (pipeline_find_implicit_acks());
+     * NULL: nothing is recorded */
     uint32_t *ack_action;
-    struct arrival *action; /* [actions] */
+    struct message_arrival *action; /* [actions] */
 };
 
-static struct arrivals arrivals_of_messages(const struct stage *s, const struct actions *actions)
+static struct message_arrivals new_message_arrivals(const struct stage *s,
+                                                    const struct actions *actions)
 {
-    struct arrivals a = {0};
+    struct message_arrivals a = {0};
     size_t count = (size_t)actions->count + 1;
     if (s->choices->pp == 1 || s->pipeline->is_multiplexed ||
         s->choices->scope == SCOPE_LAYERS_FORWARD)
         return a;
     a.ack_action = arena_array(&s->e->arena, count, sizeof *a.ack_action);
     a.action = arena_array(&s->e->arena, count, sizeof *a.action);
-    pipeline_implicit_acks(s->choices, s->e->stage, actions, a.ack_action);
+    pipeline_find_implicit_acks(s->choices, s->e->stage, actions, a.ack_action);
     return a;
 }
 
 /* Records action i, which has been emitted from op `begin` on. If its input proves that messages have arrived, its
  * first compute op waits for their sends, which costs no time. If its own message will be proven to have arrived, adds
  * it to the list of the action that proves it. */
-static void record_proven_message_arrivals(struct stage *s, struct arrivals *a, uint32_t i,
+static void record_proven_message_arrivals(struct stage *s, struct message_arrivals *a, uint32_t i,
                                            uint32_t begin)
 {
     const struct ir *ir = s->e->ir;
@@ -199,14 +204,14 @@ static void record_proven_message_arrivals(struct stage *s, struct arrivals *a, 
         return;
     while (begin < ir->op.count && ir->op.stream[begin] != s->e->stream.compute)
         begin++;
-    for (uint32_t k = a->action[i].first_proven_action; begin < ir->op.count && k > 0;
-         k = a->action[k - 1].next_proven_action)
+    for (uint32_t k = a->action[i].first_action_proven_by_this; begin < ir->op.count && k > 0;
+         k = a->action[k - 1].next_action_proven_by_same)
         emit_add_dependency(s->e, (op_id){begin}, a->action[k - 1].send_op);
     if (s->last_message.i == IR_NONE || a->ack_action[i] == PIPELINE_NO_ACTION)
         return;
-    uint32_t *first = &a->action[a->ack_action[i]].first_proven_action;
+    uint32_t *first = &a->action[a->ack_action[i]].first_action_proven_by_this;
     a->action[i].send_op = s->last_message;
-    a->action[i].next_proven_action = *first;
+    a->action[i].next_action_proven_by_same = *first;
     *first = i + 1;
 }
 
@@ -221,15 +226,15 @@ static void perform_actions(struct stage *s, const struct actions *actions)
     };
     uint32_t next = next_compute_action(actions, 0);
     bool awaits = pipeline_awaits_messages(s->choices);
-    struct arrivals arrivals = arrivals_of_messages(s, actions);
+    struct message_arrivals arrivals = new_message_arrivals(s, actions);
     if (next < actions->count)
-        stage_receive(s, &actions->action[next]);
+        stage_post_receives_of_action(s, &actions->action[next]);
     stage_await_messages(s);
     for (uint32_t i = 0; i < actions->count; i++) {
         if (i == next && !awaits) {
             next = next_compute_action(actions, i + 1);
             if (next < actions->count)
-                stage_receive(s, &actions->action[next]);
+                stage_post_receives_of_action(s, &actions->action[next]);
         }
         const bool ends_two = i > 0 && actions->action[i - 1].is_beside_next_action;
         if (actions->action[i].is_beside_next_action)
@@ -243,8 +248,8 @@ static void perform_actions(struct stage *s, const struct actions *actions)
             combined_end(s->e);
         record_proven_message_arrivals(s, &arrivals, i, begin);
         if (awaits)
-            emit_messages(s, &actions->action[i],
-                          i + 1 < actions->count ? &actions->action[i + 1] : NULL);
+            emit_messages_between_actions(s, &actions->action[i],
+                                          i + 1 < actions->count ? &actions->action[i + 1] : NULL);
     }
 }
 
@@ -264,7 +269,7 @@ void emit_step(struct emit *e)
                       .choices = c,
                       .pipeline = pipeline_of_choices(c),
                       .unit_count = pipeline_unit_count(c),
-                      .chunk_count = pipeline_chunks_of_one_stage(c)};
+                      .chunk_count = pipeline_count_chunks_of_stage(c)};
     struct actions actions = {0};
     size_t passages = (size_t)s.chunk_count * s.unit_count;
     s.passage = arena_array(&e->arena, passages, sizeof *s.passage);
@@ -277,12 +282,12 @@ void emit_step(struct emit *e)
         for (int pass = 0; pass < PASS_COUNT; pass++)
             s.passage[i].input[pass].i = s.passage[i].output[pass].i = IR_NONE;
     stage_make_streams(&s);
-    pipeline_order(&actions, c, e->stage);
+    pipeline_add_actions_in_order(&actions, c, e->stage);
     if (c->scope == SCOPE_LAYERS_FORWARD)
         remove_backward_actions(&actions);
     for (uint32_t i = 0; i < actions.count; i++)
         s.actions_left_by_unit[actions.action[i].unit] += actions.action[i].kind == ACTION_BACKWARD;
     perform_actions(&s, &actions);
     actions_release(&actions);
-    free(s.inbound);
+    free(s.inbound_messages);
 }

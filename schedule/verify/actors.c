@@ -24,8 +24,8 @@ static void make_running_sums(uint32_t *begin, size_t count)
 
 /* Returns the element of e->begin for the list to which an op belongs: its role's messages, or its role's collectives
  * in its group. NULL: the op does not communicate. */
-static uint32_t *op_list_of(const struct communicating_ops_of_roles *e, const struct ir *ir,
-                            uint32_t role, uint32_t op)
+static uint32_t *find_list_begin_of_comm_op(const struct communicating_ops_of_roles *e,
+                                            const struct ir *ir, uint32_t role, uint32_t op)
 {
     enum work_kind kind = ir->op.kind[op];
     if (!is_message(kind) && !is_collective(kind))
@@ -36,25 +36,26 @@ static uint32_t *op_list_of(const struct communicating_ops_of_roles *e, const st
     return &e->begin[(size_t)role * (ir->group_count + 1) + group];
 }
 
-static void make_ops(struct communicating_ops_of_roles *e, const struct ir *ir)
+static void list_communicating_ops_of_roles(struct communicating_ops_of_roles *e,
+                                            const struct ir *ir)
 {
     size_t lists = (size_t)ir->role_count * (ir->group_count + 1);
     e->begin = heap_zalloc(lists + 1, sizeof *e->begin);
-    e->ordinal = heap_alloc(ir->op.count, sizeof *e->ordinal);
+    e->index_in_list_of_op = heap_alloc(ir->op.count, sizeof *e->index_in_list_of_op);
     /* the ordinal of an op is the number of earlier ops in its list */
     for (uint32_t r = 0; r < ir->role_count; r++)
         for (uint32_t op = ir->role[r].op_begin; role_has_op(&ir->role[r], op); op++) {
-            uint32_t *list = op_list_of(e, ir, r, op);
+            uint32_t *list = find_list_begin_of_comm_op(e, ir, r, op);
             if (list)
-                e->ordinal[op] = list[1]++;
+                e->index_in_list_of_op[op] = list[1]++;
         }
     make_running_sums(e->begin, lists);
     e->op = heap_alloc(e->begin[lists], sizeof *e->op);
     for (uint32_t r = 0; r < ir->role_count; r++)
         for (uint32_t op = ir->role[r].op_begin; role_has_op(&ir->role[r], op); op++) {
-            const uint32_t *list = op_list_of(e, ir, r, op);
+            const uint32_t *list = find_list_begin_of_comm_op(e, ir, r, op);
             if (list)
-                e->op[*list + e->ordinal[op]] = op;
+                e->op[*list + e->index_in_list_of_op[op]] = op;
         }
 }
 
@@ -77,65 +78,70 @@ static bool rank_passes_guard(const struct rank_sets *ranks, uint16_t guard, uin
 /* ---- ranks that messages connect, directly or indirectly: components ---- */
 
 /* Says to which rank an op of a role sends, or from which it receives: the one `by` places further in the group. */
-struct message_route {
+struct message_peer_offset {
     int64_t group, by;
     uint16_t guard;
 };
 
 /* The routes of each role's messages: every destination with every guard that occurs, once. Role r has the routes
  * begin[r] to begin[r + 1] - 1. Ranks of a role may have peers of different roles on the same route, or none. */
-struct message_routes {
-    struct message_route *route;
+struct message_peer_offsets_of_roles {
+    struct message_peer_offset *peer_offset;
     uint32_t *begin; /* (roles + 1) */
     size_t capacity;
     uint32_t count;
 };
 
-static void add_message_route(struct message_routes *s, uint32_t role, struct message_route route)
+static void add_message_peer_offset(struct message_peer_offsets_of_roles *s, uint32_t role,
+                                    struct message_peer_offset route)
 {
     for (uint32_t i = s->begin[role]; i < s->count; i++)
-        if (s->route[i].group == route.group && s->route[i].by == route.by &&
-            s->route[i].guard == route.guard)
+        if (s->peer_offset[i].group == route.group && s->peer_offset[i].by == route.by &&
+            s->peer_offset[i].guard == route.guard)
             return;
-    s->route = heap_grow(s->route, &s->capacity, (size_t)s->count + 1, sizeof *s->route);
-    s->route[s->count++] = route;
+    s->peer_offset =
+        heap_grow(s->peer_offset, &s->capacity, (size_t)s->count + 1, sizeof *s->peer_offset);
+    s->peer_offset[s->count++] = route;
 }
 
-static void find_message_routes(struct message_routes *s, const struct ir *ir,
-                                const struct communicating_ops_of_roles *ops)
+static void find_message_peer_offsets_of_roles(struct message_peer_offsets_of_roles *s,
+                                               const struct ir *ir,
+                                               const struct communicating_ops_of_roles *ops)
 {
     s->begin = heap_zalloc((size_t)ir->role_count + 1, sizeof *s->begin);
     for (uint32_t r = 0; r < ir->role_count; r++) {
         s->begin[r] = s->count;
-        struct op_sequence messages = sequence_of(ops, ir, r, ir->group_count);
+        struct collectives_or_messages_of_role messages = sequence_of(ops, ir, r, ir->group_count);
         for (uint32_t k = 0; k < messages.count; k++) {
             const struct work *work = ir_work(ir, messages.op[k]);
-            add_message_route(s, r,
-                              (struct message_route){work->p2p.group, work->p2p.by,
-                                                     ir->op.guard[messages.op[k]]});
+            add_message_peer_offset(s, r,
+                                    (struct message_peer_offset){work->p2p.group, work->p2p.by,
+                                                                 ir->op.guard[messages.op[k]]});
         }
     }
     s->begin[ir->role_count] = s->count;
 }
 
-struct components {
+struct components_of_ranks {
     uint32_t count;
-    uint32_t *begin;  /* (count + 1) */
-    uint32_t *member; /* ranks, ascending inside a component */
-    uint32_t *place;  /* [ranks] the rank's index in its component */
+    uint32_t *begin;                      /* (count + 1) */
+    uint32_t *ranks_by_component;         /* ranks, ascending inside a component */
+    uint32_t *index_of_rank_in_component; /* [ranks] the rank's index in its component */
 };
 
-static void find_communicating_components(struct components *c, const struct ir *ir,
+static void find_communicating_components(struct components_of_ranks *c, const struct ir *ir,
                                           const struct rank_sets *ranks,
-                                          const struct message_routes *routes, uint32_t rank_count)
+                                          const struct message_peer_offsets_of_roles *peer_offsets,
+                                          uint32_t rank_count)
 {
     uint32_t *parent = roots_make(rank_count);
     for (uint32_t rank = 0; rank < rank_count; rank++) {
         uint16_t role = ranks->role[rank];
         if (role == IR_NONE16)
             continue;
-        for (uint32_t i = routes->begin[role]; i < routes->begin[role + 1]; i++) {
-            uint32_t peer = find_peer_rank(ir, rank, routes->route[i].group, routes->route[i].by);
+        for (uint32_t i = peer_offsets->begin[role]; i < peer_offsets->begin[role + 1]; i++) {
+            uint32_t peer = find_peer_rank(ir, rank, peer_offsets->peer_offset[i].group,
+                                           peer_offsets->peer_offset[i].by);
             if (peer != IR_NONE && ranks->role[peer] != IR_NONE16)
                 join_sets_of_two(parent, rank, peer);
         }
@@ -143,19 +149,20 @@ static void find_communicating_components(struct components *c, const struct ir 
     /* A component is named by its root, the lowest of its ranks, and components are in the order of their roots. */
     uint32_t *component = heap_alloc(rank_count, sizeof *component);
     c->begin = heap_zalloc((size_t)rank_count + 1, sizeof *c->begin);
-    c->place = heap_alloc(rank_count, sizeof *c->place);
+    c->index_of_rank_in_component = heap_alloc(rank_count, sizeof *c->index_of_rank_in_component);
     for (uint32_t rank = 0; rank < rank_count; rank++) {
         if (ranks->role[rank] == IR_NONE16)
             continue;
         uint32_t root = root_of(parent, rank);
         component[rank] = root == rank ? c->count++ : component[root];
-        c->place[rank] = c->begin[component[rank] + 1]++;
+        c->index_of_rank_in_component[rank] = c->begin[component[rank] + 1]++;
     }
     make_running_sums(c->begin, c->count);
-    c->member = heap_alloc(c->begin[c->count], sizeof *c->member);
+    c->ranks_by_component = heap_alloc(c->begin[c->count], sizeof *c->ranks_by_component);
     for (uint32_t rank = 0; rank < rank_count; rank++)
         if (ranks->role[rank] != IR_NONE16)
-            c->member[c->begin[component[rank]] + c->place[rank]] = rank;
+            c->ranks_by_component[c->begin[component[rank]] + c->index_of_rank_in_component[rank]] =
+                rank;
     free(parent);
     free(component);
 }
@@ -165,32 +172,34 @@ static void find_communicating_components(struct components *c, const struct ir 
 /* The words by which components are compared, one component after the other. A component's signature has for each of
  * its ranks the role and, for each route of that role, whether the rank passes the guard, and the place of its peer.
  * Components with equal signatures communicate alike. */
-struct signatures {
+struct component_signatures {
     uint32_t *word;
     size_t count, capacity;
 };
 
-static void append_word(struct signatures *signatures, uint32_t word)
+static void append_word(struct component_signatures *signatures, uint32_t word)
 {
     signatures->word = heap_grow(signatures->word, &signatures->capacity, signatures->count + 1,
                                  sizeof *signatures->word);
     signatures->word[signatures->count++] = word;
 }
 
-static void append_component_signature(struct signatures *signatures, const struct ir *ir,
+static void append_component_signature(struct component_signatures *signatures, const struct ir *ir,
                                        const struct rank_sets *ranks,
-                                       const struct message_routes *routes,
-                                       const struct components *c, uint32_t component)
+                                       const struct message_peer_offsets_of_roles *peer_offsets,
+                                       const struct components_of_ranks *c, uint32_t component)
 {
     for (uint32_t m = c->begin[component]; m < c->begin[component + 1]; m++) {
-        uint32_t rank = c->member[m];
+        uint32_t rank = c->ranks_by_component[m];
         uint16_t role = ranks->role[rank];
         append_word(signatures, role);
-        for (uint32_t i = routes->begin[role]; i < routes->begin[role + 1]; i++) {
-            uint32_t peer = find_peer_rank(ir, rank, routes->route[i].group, routes->route[i].by);
+        for (uint32_t i = peer_offsets->begin[role]; i < peer_offsets->begin[role + 1]; i++) {
+            uint32_t peer = find_peer_rank(ir, rank, peer_offsets->peer_offset[i].group,
+                                           peer_offsets->peer_offset[i].by);
             bool known = peer != IR_NONE && ranks->role[peer] != IR_NONE16;
-            append_word(signatures, rank_passes_guard(ranks, routes->route[i].guard, rank));
-            append_word(signatures, known ? c->place[peer] : IR_NONE);
+            append_word(signatures,
+                        rank_passes_guard(ranks, peer_offsets->peer_offset[i].guard, rank));
+            append_word(signatures, known ? c->index_of_rank_in_component[peer] : IR_NONE);
         }
     }
 }
@@ -198,13 +207,13 @@ static void append_component_signature(struct signatures *signatures, const stru
 /* ---- actors ---- */
 
 /* A set of components (ranks that communicate) with equal signatures. They share the actors of the one that was seen
- * first: one actor for each of its ranks, from first_actor_of_components on. */
+ * first: one actor for each of its ranks, from first_actor_of_equal_components on. */
 struct components_with_equal_signatures {
     size_t begin, end; /* where the signature of the component begins and ends in signatures.word */
-    uint32_t first_actor_of_components;
+    uint32_t first_actor_of_equal_components;
 };
 
-static bool has_same_signature(const struct signatures *signatures,
+static bool has_same_signature(const struct component_signatures *signatures,
                                const struct components_with_equal_signatures *a,
                                const struct components_with_equal_signatures *b)
 {
@@ -215,20 +224,21 @@ static bool has_same_signature(const struct signatures *signatures,
 
 static void assign_actors_to_ranks(struct actors *a, const struct ir *ir,
                                    const struct rank_sets *ranks,
-                                   const struct message_routes *routes, bool fold)
+                                   const struct message_peer_offsets_of_roles *peer_offsets,
+                                   bool fold)
 {
-    struct components c = {0};
-    find_communicating_components(&c, ir, ranks, routes, a->rank_count);
+    struct components_of_ranks c = {0};
+    find_communicating_components(&c, ir, ranks, peer_offsets, a->rank_count);
 
     struct components_with_equal_signatures *kind = heap_alloc(c.count, sizeof *kind);
     uint32_t kinds = 0;
-    struct signatures signatures = {0};
+    struct component_signatures signatures = {0};
     for (uint32_t i = 0; i < c.count; i++) {
         uint32_t size = c.begin[i + 1] - c.begin[i], found = fold ? 0 : kinds;
-        struct components_with_equal_signatures new = {.begin = signatures.count,
-                                                       .first_actor_of_components = a->actor_count};
+        struct components_with_equal_signatures new = {
+            .begin = signatures.count, .first_actor_of_equal_components = a->actor_count};
         if (fold)
-            append_component_signature(&signatures, ir, ranks, routes, &c, i);
+            append_component_signature(&signatures, ir, ranks, peer_offsets, &c, i);
         new.end = signatures.count;
         while (found < kinds && !has_same_signature(&signatures, &kind[found], &new))
             found++;
@@ -237,19 +247,20 @@ static void assign_actors_to_ranks(struct actors *a, const struct ir *ir,
         } else {
             kind[kinds++] = new;
             for (uint32_t k = 0; k < size; k++) {
-                uint32_t rank = c.member[c.begin[i] + k];
+                uint32_t rank = c.ranks_by_component[c.begin[i] + k];
                 a->lowest_rank[a->actor_count] = rank;
                 a->role[a->actor_count++] = ranks->role[rank];
             }
         }
         for (uint32_t k = 0; k < size; k++)
-            a->actor_of_rank[c.member[c.begin[i] + k]] = kind[found].first_actor_of_components + k;
+            a->actor_of_rank[c.ranks_by_component[c.begin[i] + k]] =
+                kind[found].first_actor_of_equal_components + k;
     }
     free(signatures.word);
     free(kind);
     free(c.begin);
-    free(c.member);
-    free(c.place);
+    free(c.ranks_by_component);
+    free(c.index_of_rank_in_component);
 }
 
 static void fill_messages_of_actors(struct actors *a, const struct ir *ir,
@@ -266,7 +277,8 @@ static void fill_messages_of_actors(struct actors *a, const struct ir *ir,
     a->message = heap_alloc(total, sizeof *a->message);
     uint32_t count = 0;
     for (uint32_t i = 0; i < a->actor_count; i++) {
-        struct op_sequence messages = sequence_of(ops, ir, a->role[i], ir->group_count);
+        struct collectives_or_messages_of_role messages =
+            sequence_of(ops, ir, a->role[i], ir->group_count);
         for (uint32_t k = 0; k < messages.count; k++) {
             uint32_t op = messages.op[k];
             const struct work *work = ir_work(ir, op);
@@ -306,7 +318,7 @@ static void match_messages(struct actors *a, const struct ir *ir)
             int64_t channel = ir_work(ir, message->op)->p2p.channel;
             uint64_t hash = hash_word(hash_word(source, destination), (uint64_t)channel);
             struct message_queue *q = NULL;
-            for (struct id_probe p = id_map_probe(&map, hash);
+            for (struct id_probe p = id_map_begin_probe(&map, hash);
                  !q && id_map_next_row_with_hash(&map, &p);)
                 if (queue[p.row].source == source && queue[p.row].destination == destination &&
                     queue[p.row].channel == channel)
@@ -334,16 +346,16 @@ void actors_make(struct actors *a, struct verifier *v, const struct communicatin
                  bool fold)
 {
     const struct ir *ir = v->ir;
-    const struct rank_sets *ranks = verifier_ranks(v);
+    const struct rank_sets *ranks = verifier_rank_sets(v);
     *a = (struct actors){.rank_count = mesh_rank_count(&ir->mesh)};
     a->actor_of_rank = ir_new_empty_ids(a->rank_count);
     a->lowest_rank = heap_alloc(a->rank_count, sizeof *a->lowest_rank);
     a->role = heap_alloc(a->rank_count, sizeof *a->role);
-    struct message_routes routes = {0};
-    find_message_routes(&routes, ir, ops);
-    assign_actors_to_ranks(a, ir, ranks, &routes, fold);
-    free(routes.route);
-    free(routes.begin);
+    struct message_peer_offsets_of_roles peer_offsets = {0};
+    find_message_peer_offsets_of_roles(&peer_offsets, ir, ops);
+    assign_actors_to_ranks(a, ir, ranks, &peer_offsets, fold);
+    free(peer_offsets.peer_offset);
+    free(peer_offsets.begin);
     fill_messages_of_actors(a, ir, ranks, ops);
     if (!a->has_too_many_messages_to_match)
         match_messages(a, ir);
@@ -362,7 +374,7 @@ void actors_release(struct actors *a)
 const struct exchange *verify_exchange(struct verifier *v)
 {
     if (!v->exchange.is_made) {
-        make_ops(&v->exchange.ops, v->ir);
+        list_communicating_ops_of_roles(&v->exchange.ops, v->ir);
         actors_make(&v->exchange.actors, v, &v->exchange.ops, true);
         v->exchange.is_made = true;
     }
@@ -373,7 +385,7 @@ void exchange_release(struct exchange *exchange)
 {
     free(exchange->ops.op);
     free(exchange->ops.begin);
-    free(exchange->ops.ordinal);
+    free(exchange->ops.index_in_list_of_op);
     actors_release(&exchange->actors);
     *exchange = (struct exchange){0};
 }

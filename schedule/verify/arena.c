@@ -50,7 +50,7 @@ static const char *live_range_text(struct verifier *v, uint32_t buffer)
 
 /* Reports a fault unless `buffer` may use bytes that `other` had before: neither is persistent, and the first use of
  * `buffer` comes after every op of the free set of `other`, which must not be empty. */
-static void check_shared_bytes(struct overlap_check *w, uint32_t buffer, uint32_t other)
+static void check_buffer_may_reuse_bytes(struct overlap_check *w, uint32_t buffer, uint32_t other)
 {
     struct verifier *v = w->v;
     const struct ir *ir = v->ir;
@@ -99,7 +99,7 @@ static void check_and_record_range(struct overlap_check *w, uint32_t buffer)
     size_t first = first_range_after(m, begin),
            last = first; /* rows [first, last) share bytes with the buffer */
     for (; last < m->count && m->row[last].begin < end; last++)
-        check_shared_bytes(w, buffer, m->row[last].buffer);
+        check_buffer_may_reuse_bytes(w, buffer, m->row[last].buffer);
     /* the rest of the first range, the buffer's range, and the rest of the last range */
     struct arena_byte_range new[3];
     size_t count = 0;
@@ -153,7 +153,7 @@ static void check_overlaps_of_role(struct overlap_check *w, uint32_t role)
         for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
             uint32_t b = ir_touched_buffer(ir, op, k);
             if (w->first_uses.first_op[b] == op && !liveness_is_persistent(ir, b) &&
-                !touched_by_earlier_operand(ir, op, k))
+                !buffer_is_touched_by_earlier_operand(ir, op, k))
                 check_offset_of_buffer(w, b);
         }
     }
@@ -166,7 +166,7 @@ void check_overlap(struct verifier *v)
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         planned += ir->buffer.offset[b] != UINT64_MAX;
     if (planned == 0) {
-        verify_record_checked(v, "no offsets are planned");
+        verify_set_what_was_checked_text(v, "no offsets are planned");
         return;
     }
     struct overlap_check w = {.v = v};
@@ -175,7 +175,7 @@ void check_overlap(struct verifier *v)
     first_uses_release(&w.first_uses);
     for (int memory = 0; memory < MEMORY_COUNT; memory++)
         free(w.map[memory].row);
-    verify_record_checked(v, "%" PRIu32 " planned buffers", planned);
+    verify_set_what_was_checked_text(v, "%" PRIu32 " planned buffers", planned);
 }
 
 void check_capacity(struct verifier *v)
@@ -191,5 +191,5 @@ void check_capacity(struct verifier *v)
                         " there are",
                         memory_names[m], arena, arena - limit, limit);
     }
-    verify_record_checked(v, limited ? "arenas against limits" : "no limits were given");
+    verify_set_what_was_checked_text(v, limited ? "arenas against limits" : "no limits were given");
 }

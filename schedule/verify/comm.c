@@ -17,7 +17,7 @@ void check_guards(struct verifier *v)
             verify_fail(v, "%s is a collective or barrier and has a guard; every rank must run it",
                         op_text(v, op));
     }
-    verify_record_checked(v, "%" PRIu32 " guarded ops", guarded);
+    verify_set_what_was_checked_text(v, "%" PRIu32 " guarded ops", guarded);
 }
 
 /* ---- collectives ---- */
@@ -41,8 +41,8 @@ static void compare_collective_sequences(struct verifier *v,
 {
     const struct ir *ir = v->ir;
     uint16_t role = v->ranks.role[rank], other_role = v->ranks.role[other_rank];
-    struct op_sequence a = sequence_of(ops, ir, role, group);
-    struct op_sequence b = sequence_of(ops, ir, other_role, group);
+    struct collectives_or_messages_of_role a = sequence_of(ops, ir, role, group);
+    struct collectives_or_messages_of_role b = sequence_of(ops, ir, other_role, group);
     uint32_t common = a.count < b.count ? a.count : b.count;
     for (uint32_t k = 0; k < common; k++) {
         const struct work *x = ir_work(ir, a.op[k]), *y = ir_work(ir, b.op[k]);
@@ -65,8 +65,8 @@ static void compare_collective_sequences(struct verifier *v,
                 rank_text(v, longer_is_a ? other_rank : rank), common);
 }
 
-static void check_group(struct verifier *v, const struct communicating_ops_of_roles *ops,
-                        uint32_t group)
+static void check_collectives_of_group(struct verifier *v,
+                                       const struct communicating_ops_of_roles *ops, uint32_t group)
 {
     const struct ir *ir = v->ir;
     const struct group *g = &ir->group[group];
@@ -80,7 +80,7 @@ static void check_group(struct verifier *v, const struct communicating_ops_of_ro
         if (role == IR_NONE16)
             continue;
         if (!group_find_member(&ir->mesh, g, rank, &instance, &index)) {
-            struct op_sequence s = sequence_of(ops, ir, role, group);
+            struct collectives_or_messages_of_role s = sequence_of(ops, ir, role, group);
             if (s.count > 0 && !outside[role])
                 verify_fail(v, "%s issues %s in group %s, of which it is not a member",
                             rank_text(v, rank), op_text(v, s.op[0]), g->name);
@@ -115,10 +115,10 @@ void check_collectives(struct verifier *v)
             continue;
         groups++;
         collectives += issued;
-        check_group(v, ops, group);
+        check_collectives_of_group(v, ops, group);
     }
-    verify_record_checked(v, "%" PRIu32 " ops in %" PRIu32 " groups, all instances", collectives,
-                          groups);
+    verify_set_what_was_checked_text(v, "%" PRIu32 " ops in %" PRIu32 " groups, all instances",
+                                     collectives, groups);
 }
 
 /* ---- messages ---- */
@@ -187,6 +187,7 @@ void check_messages(struct verifier *v)
         else if (v->ir->op.kind[message->op] == WORK_SEND)
             compare_matched_messages(v, a, message);
     }
-    verify_record_checked(v, "%" PRIu32 " messages of %" PRIu32 " ranks that stand for %" PRIu32,
-                          there, a->actor_count, a->rank_count);
+    verify_set_what_was_checked_text(
+        v, "%" PRIu32 " messages of %" PRIu32 " ranks that stand for %" PRIu32, there,
+        a->actor_count, a->rank_count);
 }

@@ -78,7 +78,8 @@ void check_coverage(struct verifier *v)
     size_t ops = 0, capacity = 0;
     uint32_t lists = 0;
     /* if the schedule cannot have documents, nothing is checked here, and the rule `documents` reports a fault */
-    for (uint32_t l = 0; l < ir->documents.list_count && visible_why_unfit(ir) == NULL; l++)
+    for (uint32_t l = 0; l < ir->documents.list_count && visible_why_schedule_unfit(ir) == NULL;
+         l++)
         if (ir->documents.list[l].tiles != NULL) {
             check_tiles(v, l);
             lists++;
@@ -88,7 +89,7 @@ void check_coverage(struct verifier *v)
             const uint32_t id = ir->role[role].op_begin + k;
             const struct work *work = ir_work(ir, id);
             if (!work_pairs_depend_on_rank(work) || work->attention.round == 0 ||
-                visible_why_unfit_work(ir, work) != NULL)
+                visible_why_work_unfit(ir, work) != NULL)
                 continue;
             op = heap_grow(op, &capacity, ops + 1, sizeof *op);
             op[ops++] = (struct attention_op_of_round){id,
@@ -105,5 +106,6 @@ void check_coverage(struct verifier *v)
         check_rounds_are_complete(v, &op[i], end - i);
     }
     free(op);
-    verify_record_checked(v, "%" PRIu32 " plans of tiles, %zu attention ops", lists, ops);
+    verify_set_what_was_checked_text(v, "%" PRIu32 " plans of tiles, %zu attention ops", lists,
+                                     ops);
 }

@@ -5,7 +5,7 @@
 
 #include <inttypes.h>
 
-static void check_list(struct verifier *v, const struct document_list *list)
+static void check_document_list(struct verifier *v, const struct document_list *list)
 {
     const struct token_layout *layout = &v->ir->layout;
     for (uint32_t i = 0; i < list->document_count; i++) {
@@ -48,7 +48,7 @@ static const char *why_shape_does_not_fit(struct shape_faults *unfit, const stru
 {
     uint32_t shape = ir->op.shape[op];
     if (!unfit->is_known[shape])
-        unfit->reason[shape] = visible_why_unfit_work(ir, &ir->shape[shape]);
+        unfit->reason[shape] = visible_why_work_unfit(ir, &ir->shape[shape]);
     unfit->is_known[shape] = true;
     return unfit->reason[shape];
 }
@@ -94,9 +94,9 @@ void check_documents(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     const struct documents *d = &ir->documents;
-    const char *why = visible_why_unfit(ir);
+    const char *why = visible_why_schedule_unfit(ir);
     for (uint32_t i = 0; i < d->list_count; i++)
-        check_list(v, &d->list[i]);
+        check_document_list(v, &d->list[i]);
     for (uint32_t i = 0; i < d->sequence_count; i++)
         if (documents_of_sequence(d, i) == NULL)
             verify_fail(v, "sequence %" PRIu32 " of %" PRIu32 " has no documents", i,
@@ -112,13 +112,13 @@ void check_documents(struct verifier *v)
                                  arena_array(&v->arena, ir->shape_count, sizeof *unfit.reason)};
     for (uint32_t op = 0; op < ir->op.count; op++) {
         struct row_use use;
-        if (row_use_of_work(ir_work(ir, op), &use))
+        if (row_use_if_work_moves_rows(ir_work(ir, op), &use))
             check_row_moving_op(v, &unfit, op, why);
         if (ir->op.kind[op] != WORK_ATTENTION && ir->op.kind[op] != WORK_ATTENTION_BACKWARD)
             continue;
         check_attention_op(v, &unfit, op, why);
         ops++;
     }
-    verify_record_checked(v, "%" PRIu32 " lists of documents, %" PRIu32 " attention ops",
-                          d->list_count, ops);
+    verify_set_what_was_checked_text(v, "%" PRIu32 " lists of documents, %" PRIu32 " attention ops",
+                                     d->list_count, ops);
 }

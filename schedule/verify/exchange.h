@@ -18,21 +18,23 @@ struct communicating_ops_of_roles {
     /* [roles * (groups + 1) + 1] where each list begins in `op`. List r * (groups + 1) + g has the collectives of role
      * r in group g or, if g is the number of groups, the messages of role r. */
     uint32_t *begin;
-    uint32_t *ordinal; /* [ops] the op's index in its list */
+    uint32_t *index_in_list_of_op; /* [ops] the op's index in its list */
 };
 
 /* The collectives of a role in one group, in list order; for group number ir->group_count, the sends and receives of
  * the role. */
-struct op_sequence {
+struct collectives_or_messages_of_role {
     const uint32_t *op;
     uint32_t count;
 };
 
-static inline struct op_sequence sequence_of(const struct communicating_ops_of_roles *ops,
-                                             const struct ir *ir, uint32_t role, uint32_t group)
+static inline struct collectives_or_messages_of_role
+sequence_of(const struct communicating_ops_of_roles *ops, const struct ir *ir, uint32_t role,
+            uint32_t group)
 {
     const uint32_t *begin = ops->begin + (size_t)role * (ir->group_count + 1) + group;
-    return (struct op_sequence){.op = ops->op + begin[0], .count = begin[1] - begin[0]};
+    return (struct collectives_or_messages_of_role){.op = ops->op + begin[0],
+                                                    .count = begin[1] - begin[0]};
 }
 
 /* A send or receive of an actor. Message k of the actor is op k in its role's sequence of messages. */

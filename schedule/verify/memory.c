@@ -179,12 +179,13 @@ static void check_op_may_work_in_place(struct verifier *v, uint32_t op)
     uint32_t reads = ir->op.read_count[op], writes = ir->op.write_count[op];
     const uint32_t *read = ir_operands(ir, op), *write = read + reads;
     for (uint32_t k = 0; k < writes; k++) {
-        uint32_t buffer = ir_buffer_of(ir, write[k]);
+        uint32_t buffer = ir_buffer_of_operand(ir, write[k]);
         for (uint32_t r = 0; r < reads; r++) {
             bool again = r > 0 && read[r] == read[r - 1];
-            if (again || ir_buffer_of(ir, read[r]) != buffer)
+            if (again || ir_buffer_of_operand(ir, read[r]) != buffer)
                 continue;
-            struct view in = ir_view(ir, read[r]), out = ir_view(ir, write[k]);
+            struct view in = ir_view_of_operand(ir, read[r]),
+                        out = ir_view_of_operand(ir, write[k]);
             bool same = in.begin == out.begin && in.count == out.count;
             if (!same && views_overlap(in, out))
                 verify_fail(
@@ -204,7 +205,7 @@ static void check_op_may_work_in_place(struct verifier *v, uint32_t op)
 void check_races(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    const struct buffer_slots *slots = verifier_buffer_slots(v);
+    const struct buffer_element_slots *slots = verifier_element_slots(v);
     struct race_check w = {.v = v,
                            .newest_access_by_slot = ir_new_empty_ids(slots->slot_count),
                            .spare_access = IR_NONE,
@@ -218,18 +219,18 @@ void check_races(struct verifier *v)
             for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
                 uint32_t buffer, from, to;
                 uint32_t operand = ir->operand[ir->op.operand_begin[op] + k];
-                slots_of_operand(slots, ir, operand, &buffer, &from, &to);
+                find_element_slots_of_operand(slots, ir, operand, &buffer, &from, &to);
                 new.is_write = k >= ir->op.read_count[op];
                 for (uint32_t slot = from; slot < to; slot++)
-                    check_slot_for_races(&w, slot, new, ir_view(ir, operand));
+                    check_slot_for_races(&w, slot, new, ir_view_of_operand(ir, operand));
             }
             check_op_may_work_in_place(v, op);
         }
     }
     free(w.newest_access_by_slot);
     free(w.access);
-    verify_record_checked(v, "%" PRIu32 " ops of %" PRIu32 " roles, once for all ranks",
-                          ir->op.count, ir->role_count);
+    verify_set_what_was_checked_text(v, "%" PRIu32 " ops of %" PRIu32 " roles, once for all ranks",
+                                     ir->op.count, ir->role_count);
 }
 
 /* ---- read before write ---- */
@@ -244,7 +245,7 @@ static void check_read(struct written_check *w, uint32_t op, uint32_t ranks, uin
     struct verifier *v = w->v;
     const struct ir *ir = v->ir;
     uint32_t buffer, from, to, bad_from = IR_NONE, bad_to = 0, rank = IR_NONE;
-    slots_of_operand(&v->slots, ir, operand, &buffer, &from, &to);
+    find_element_slots_of_operand(&v->element_slots_of_buffers, ir, operand, &buffer, &from, &to);
     const bool given = ir->buffer.category[buffer] == CATEGORY_INPUT &&
                        ir->buffer.memory[buffer] != MEMORY_HBM &&
                        liveness_is_persistent(ir, buffer);
@@ -266,12 +267,12 @@ static void check_read(struct written_check *w, uint32_t op, uint32_t ranks, uin
     }
     if (bad_from == IR_NONE)
         return;
-    uint64_t end = bad_to < v->slots.first_slot[buffer + 1]
-                       ? v->slots.first_element[bad_to]
+    uint64_t end = bad_to < v->element_slots_of_buffers.first_slot[buffer + 1]
+                       ? v->element_slots_of_buffers.first_element[bad_to]
                        : ir_buffer_elements(ir, (buffer_id){buffer});
     struct view view = {.buffer = {buffer},
-                        .begin = v->slots.first_element[bad_from],
-                        .count = end - v->slots.first_element[bad_from]};
+                        .begin = v->element_slots_of_buffers.first_element[bad_from],
+                        .count = end - v->element_slots_of_buffers.first_element[bad_from]};
     verify_fail(v, "%s reads %s, which no earlier op has written on %s", op_text(v, op),
                 view_text(v, view), rank_text(v, rank));
 }
@@ -292,7 +293,7 @@ static uint32_t ranks_that_read_or_write_operands(struct verifier *v, uint32_t r
 void check_reads_follow_writes(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    const struct buffer_slots *slots = verifier_buffer_slots(v);
+    const struct buffer_element_slots *slots = verifier_element_slots(v);
     struct written_check w = {.v = v};
     w.ranks_that_wrote_by_slot = heap_zalloc(
         slots->slot_count, sizeof *w.ranks_that_wrote_by_slot); /* set 0: no rank has written it */
@@ -307,7 +308,7 @@ void check_reads_follow_writes(struct verifier *v)
                 check_read(&w, op, reading, operand[k]);
             for (uint32_t k = ir->op.read_count[op]; k < ir_operand_count(ir, op); k++) {
                 uint32_t buffer, from, to;
-                slots_of_operand(slots, ir, operand[k], &buffer, &from, &to);
+                find_element_slots_of_operand(slots, ir, operand[k], &buffer, &from, &to);
                 for (uint32_t slot = from; slot < to; slot++)
                     w.ranks_that_wrote_by_slot[slot] =
                         ranks_union(v, w.ranks_that_wrote_by_slot[slot], writing);
@@ -315,8 +316,9 @@ void check_reads_follow_writes(struct verifier *v)
         }
     }
     free(w.ranks_that_wrote_by_slot);
-    verify_record_checked(v, "%" PRIu32 " slots of %" PRIu32 " buffers on %" PRIu32 " ranks",
-                          slots->slot_count, ir->buffer.count, mesh_rank_count(&ir->mesh));
+    verify_set_what_was_checked_text(
+        v, "%" PRIu32 " slots of %" PRIu32 " buffers on %" PRIu32 " ranks", slots->slot_count,
+        ir->buffer.count, mesh_rank_count(&ir->mesh));
 }
 
 /* ---- pageable-copy ---- */
@@ -393,14 +395,14 @@ void check_pageable_copies(struct verifier *v)
         }
     }
     free(pending.op);
-    verify_record_checked(v, "%" PRIu32 " copies from pageable memory", copies);
+    verify_set_what_was_checked_text(v, "%" PRIu32 " copies from pageable memory", copies);
 }
 
 /* ---- lifetimes ---- */
 
 /* True if the op has ended when all ops of the buffer's free set have ended. */
-static bool op_ends_with_free_set(const struct ir *ir, const struct order *order, uint32_t buffer,
-                                  uint32_t op)
+static bool op_has_ended_once_free_set_has(const struct ir *ir, const struct order *order,
+                                           uint32_t buffer, uint32_t op)
 {
     const op_id *set = ir_free_set(ir, buffer);
     for (uint32_t k = 0; k < ir->buffer.free_count[buffer]; k++) {
@@ -424,8 +426,8 @@ void check_use_after_free(struct verifier *v)
                 struct view view = ir_read_view(ir, op, k);
                 uint32_t buffer = view.buffer.i;
                 if (ir->buffer.free_count[buffer] == 0 || liveness_is_persistent(ir, buffer) ||
-                    op_ends_with_free_set(ir, order, buffer, op) ||
-                    touched_by_earlier_operand(ir, op, k))
+                    op_has_ended_once_free_set_has(ir, order, buffer, op) ||
+                    buffer_is_touched_by_earlier_operand(ir, op, k))
                     continue;
                 op_id last = ir_free_set(ir, buffer)[ir->buffer.free_count[buffer] - 1u];
                 verify_fail(
@@ -436,7 +438,7 @@ void check_use_after_free(struct verifier *v)
                     ir->buffer.free_count[buffer] > 1 ? " and others" : "");
             }
     }
-    verify_record_checked(v, "%" PRIu32 " operands", ir->operand_count);
+    verify_set_what_was_checked_text(v, "%" PRIu32 " operands", ir->operand_count);
 }
 
 void check_double_free(struct verifier *v)
@@ -465,7 +467,7 @@ void check_double_free(struct verifier *v)
                             buffer_text(v, b), ir->role[ir->buffer.role[b]].name, set[k].i);
         }
     }
-    verify_record_checked(v, "%" PRIu32 " free sets", freed);
+    verify_set_what_was_checked_text(v, "%" PRIu32 " free sets", freed);
 }
 
 void check_leaks(struct verifier *v)
@@ -484,5 +486,5 @@ void check_leaks(struct verifier *v)
             verify_fail(v, "%s is never freed and not persistent", buffer_text(v, b));
     }
     free(touched);
-    verify_record_checked(v, "%" PRIu32 " buffers", ir->buffer.count);
+    verify_set_what_was_checked_text(v, "%" PRIu32 " buffers", ir->buffer.count);
 }

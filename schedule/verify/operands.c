@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-static uint32_t group_members_of(const struct ir *ir, const struct work *work)
+static uint32_t comm_group_rank_count(const struct ir *ir, const struct work *work)
 {
     int64_t group = work_comm_group(work);
     return group >= 0 ? group_rank_count(&ir->mesh, &ir->group[group]) : 1;
@@ -94,7 +94,7 @@ static const char *fault_of_work_shape(struct verifier *v, const struct work *wo
         if (work->p[i] < (may_be_zero ? 0 : 1) || (p->value_names && work->p[i] >= p->value_count))
             return arena_printf(&v->arena, "%s=%" PRId64 " cannot be", p->name, work->p[i]);
     }
-    uint32_t members = group_members_of(ir, work);
+    uint32_t members = comm_group_rank_count(ir, work);
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL:
         if (work->matmul.turned &&
@@ -195,30 +195,30 @@ static uint32_t required_operand_count(const struct work_operand *operand, uint3
     return count;
 }
 
-static void operand_needs_of(struct verifier *v, const struct work *work,
-                             struct operand_needs *needs)
+static void fill_operand_needs_of_work(struct verifier *v, const struct work *work,
+                                       struct operand_needs *needs)
 {
     needs->fault = fault_of_work_shape(v, work);
-    uint32_t members = needs->fault ? 1 : group_members_of(v->ir, work);
+    uint32_t members = needs->fault ? 1 : comm_group_rank_count(v->ir, work);
     needs->read_count = work_operands(work, WORK_READS, members, needs->read);
     needs->write_count = work_operands(work, WORK_WRITES, members, needs->write);
     needs->read_count_least = required_operand_count(needs->read, needs->read_count);
     needs->write_count_least = required_operand_count(needs->write, needs->write_count);
 }
 
-struct operand_needs *needs_find_for_all_shapes(struct verifier *v)
+struct operand_needs *find_operand_needs_of_all_shapes(struct verifier *v)
 {
     struct operand_needs *all = heap_zalloc(v->ir->shape_count, sizeof *all);
     for (uint32_t s = 0; s < v->ir->shape_count; s++)
-        operand_needs_of(v, &v->ir->shape[s], &all[s]);
+        fill_operand_needs_of_work(v, &v->ir->shape[s], &all[s]);
     return all;
 }
 
 static const char *operand_need_text(struct verifier *v, const struct work_operand *need)
 {
     if (!need->count_is_bytes)
-        return arena_text(&v->arena, need->formula, need->formula_size);
-    char how = need->formula_size == 2 ? need->formula[1] : '=';
+        return arena_text(&v->arena, need->formula, need->formula_length);
+    char how = need->formula_length == 2 ? need->formula[1] : '=';
     return how == '*' ? "bytes * members" : how == '/' ? "bytes / members" : "bytes";
 }
 
@@ -247,7 +247,7 @@ static void check_operand_count(struct verifier *v, uint32_t op, const char *wha
 void check_operands(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    struct operand_needs *all = needs_find_for_all_shapes(v);
+    struct operand_needs *all = find_operand_needs_of_all_shapes(v);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct operand_needs *n = &all[ir->op.shape[op]];
         uint32_t reads = ir->op.read_count[op], writes = ir->op.write_count[op];
@@ -269,6 +269,6 @@ void check_operands(struct verifier *v)
         }
     }
     free(all);
-    verify_record_checked(v, "%" PRIu32 " ops of %" PRIu32 " shapes", ir->op.count,
-                          ir->shape_count);
+    verify_set_what_was_checked_text(v, "%" PRIu32 " ops of %" PRIu32 " shapes", ir->op.count,
+                                     ir->shape_count);
 }

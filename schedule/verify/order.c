@@ -27,7 +27,7 @@ void check_waits(struct verifier *v)
                 verify_fail(v, "%s waits for op %" PRIu32 ", %s", op_text(v, op), other, what);
             }
     }
-    verify_record_checked(v, "%" PRIu32 " waits", ir->wait_count);
+    verify_set_what_was_checked_text(v, "%" PRIu32 " waits", ir->wait_count);
 }
 
 /* ---- the counterexample ---- */
@@ -41,14 +41,16 @@ struct deadlock_cycle_step {
 static struct deadlock_cycle_step
 find_actor_absent_at_rendezvous(const struct untimed_schedule_run *r, uint32_t actor, uint32_t op)
 {
-    uint32_t group = (uint32_t)work_comm_group(ir_work(r->ir, op)), k = r->ops->ordinal[op];
+    uint32_t group = (uint32_t)work_comm_group(ir_work(r->ir, op)),
+             k = r->ops->index_in_list_of_op[op];
     const uint64_t *party = r->first_rendezvous + (size_t)group * r->actors->actor_count;
     for (uint32_t i = 0; i < r->actors->actor_count; i++) {
-        struct op_sequence sequence = sequence_of(r->ops, r->ir, r->actors->role[i], group);
+        struct collectives_or_messages_of_role sequence =
+            sequence_of(r->ops, r->ir, r->actors->role[i], group);
         if (party[i] != party[actor] || sequence.count <= k)
             continue;
-        uint32_t other = sequence.op[k], place = run_list_of_op(r->ir, other);
-        if (run_head_op(r, i, place) != other ||
+        uint32_t other = sequence.op[k], place = run_find_list_of_op(r->ir, other);
+        if (run_get_head_op_of_stream(r, i, place) != other ||
             !r->next_collective_has_arrived[(size_t)i * (r->ir->stream_count + 1) + place])
             return (struct deadlock_cycle_step){.actor = i, .op = other};
     }
@@ -63,30 +65,30 @@ static struct deadlock_cycle_step find_op_that_blocks(const struct untimed_sched
                                                       const char **why)
 {
     const struct ir *ir = r->ir;
-    uint32_t host = run_op_blocking_host(r, at.actor), stream = ir->op.stream[at.op];
-    bool on_host = run_list_of_op(ir, at.op) == ir->stream_count;
+    uint32_t host = run_get_op_that_blocks_host(r, at.actor), stream = ir->op.stream[at.op];
+    bool on_host = run_find_list_of_op(ir, at.op) == ir->stream_count;
     struct deadlock_cycle_step next = {.actor = at.actor};
     if (at.op > host) {
         *why = "is issued after";
         next.op = host;
         return next;
     }
-    if (!on_host && run_head_op(r, at.actor, stream) != at.op) {
+    if (!on_host && run_get_head_op_of_stream(r, at.actor, stream) != at.op) {
         *why = "comes on its stream after";
-        next.op = run_head_op(r, at.actor, stream);
+        next.op = run_get_head_op_of_stream(r, at.actor, stream);
         return next;
     }
     *why = "waits for";
-    next.op = run_unmet_wait(r, at.actor, at.op);
+    next.op = run_find_unmet_wait(r, at.actor, at.op);
     if (next.op != IR_NONE)
         return next;
     if (ir->op.kind[at.op] == WORK_HOST_SYNC) {
-        next.op = run_head_op(r, at.actor, stream);
+        next.op = run_get_head_op_of_stream(r, at.actor, stream);
         return next;
     }
     *why = "must meet";
     if (is_message(ir->op.kind[at.op])) {
-        const struct message *m = &r->actors->message[run_message_row(r, at.actor, at.op)];
+        const struct message *m = &r->actors->message[run_get_message_row(r, at.actor, at.op)];
         const struct message *partner = &r->actors->message[m->matching_message_row];
         return (struct deadlock_cycle_step){.actor = partner->actor, .op = partner->op};
     }
@@ -100,9 +102,9 @@ static bool deadlock_steps_are_equal(struct deadlock_cycle_step a, struct deadlo
 
 static void report_cycle(struct untimed_schedule_run *r, uint32_t actor)
 {
-    struct deadlock_cycle_step at = {.actor = actor, .op = run_op_blocking_host(r, actor)};
+    struct deadlock_cycle_step at = {.actor = actor, .op = run_get_op_that_blocks_host(r, actor)};
     for (uint32_t s = 0; at.op == IR_NONE; s++)
-        at.op = run_head_op(r, actor, s);
+        at.op = run_get_head_op_of_stream(r, actor, s);
     /* Finds the cycle by two walks along the waits, one of which is twice as fast: they meet on the cycle. */
     const char *why;
     struct deadlock_cycle_step slow = at, fast = at;
@@ -150,17 +152,17 @@ static bool deadlock_is_impossible(const struct verifier *v, const struct exchan
 }
 
 /* The most ops that a run with every rank as an actor may execute. */
-#define OPS_WITH_ALL_RANKS_MAX 20000000u
+#define OPS_RUN_WITH_ACTOR_PER_RANK_MAX 20000000u
 
 /* True if the schedule may be run again with every rank as an actor of its own. */
-static bool may_run_with_every_rank(struct verifier *v, const struct actors *actors)
+static bool may_rerun_with_actor_per_rank(struct verifier *v, const struct actors *actors)
 {
     uint64_t ops = 0;
-    const struct rank_sets *ranks = verifier_ranks(v);
+    const struct rank_sets *ranks = verifier_rank_sets(v);
     for (uint32_t rank = 0; rank < actors->rank_count; rank++)
         if (ranks->role[rank] != IR_NONE16)
             ops += v->ir->role[ranks->role[rank]].op_count;
-    return actors->actor_count < actors->rank_count && ops <= OPS_WITH_ALL_RANKS_MAX;
+    return actors->actor_count < actors->rank_count && ops <= OPS_RUN_WITH_ACTOR_PER_RANK_MAX;
 }
 
 void check_deadlock(struct verifier *v)
@@ -168,7 +170,8 @@ void check_deadlock(struct verifier *v)
     const struct ir *ir = v->ir;
     const struct exchange *exchange = verify_exchange(v);
     if (deadlock_is_impossible(v, exchange)) {
-        verify_record_checked(v, "every op only waits for earlier ones, on all ranks alike");
+        verify_set_what_was_checked_text(
+            v, "every op only waits for earlier ones, on all ranks alike");
         return;
     }
     if (exchange->actors.has_too_many_messages_to_match) {
@@ -181,16 +184,16 @@ void check_deadlock(struct verifier *v)
     struct untimed_schedule_run run;
     run_begin(&run, v, &exchange->ops, &exchange->actors, &lanes);
     uint32_t stuck = run_until_blocked(&run);
-    verify_record_checked(v, "run of %" PRIu32 " ranks that stand for %" PRIu32,
-                          exchange->actors.actor_count, exchange->actors.rank_count);
+    verify_set_what_was_checked_text(v, "run of %" PRIu32 " ranks that stand for %" PRIu32,
+                                     exchange->actors.actor_count, exchange->actors.rank_count);
     struct actors apart = {0};
-    if (stuck != IR_NONE && may_run_with_every_rank(v, &exchange->actors)) {
+    if (stuck != IR_NONE && may_rerun_with_actor_per_rank(v, &exchange->actors)) {
         actors_make(&apart, v, &exchange->ops, false);
         if (!apart.has_too_many_messages_to_match) {
             run_release(&run);
             run_begin(&run, v, &exchange->ops, &apart, &lanes);
             stuck = run_until_blocked(&run);
-            verify_record_checked(v, "run of all %" PRIu32 " ranks", apart.actor_count);
+            verify_set_what_was_checked_text(v, "run of all %" PRIu32 " ranks", apart.actor_count);
         }
     }
     if (stuck != IR_NONE)

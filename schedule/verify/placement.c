@@ -47,7 +47,7 @@ static void check_op_placement(struct verifier *v, uint32_t role, uint32_t op)
 static void check_roles(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    const struct rank_sets *ranks = verifier_ranks(v);
+    const struct rank_sets *ranks = verifier_rank_sets(v);
     /* a schedule without ops has no roles yet */
     uint32_t count = ir->role_count == 0 ? 0 : mesh_rank_count(&ir->mesh);
     for (uint32_t rank = 0; rank < count; rank++) {
@@ -70,8 +70,8 @@ void check_placement(struct verifier *v)
     for (uint32_t role = 0; role < ir->role_count; role++)
         for (uint32_t op = ir->role[role].op_begin; role_has_op(&ir->role[role], op); op++)
             check_op_placement(v, role, op);
-    verify_record_checked(v, "%" PRIu32 " ops, %" PRIu32 " ranks", ir->op.count,
-                          mesh_rank_count(&ir->mesh));
+    verify_set_what_was_checked_text(v, "%" PRIu32 " ops, %" PRIu32 " ranks", ir->op.count,
+                                     mesh_rank_count(&ir->mesh));
 }
 
 /* ---- binding ---- */
@@ -136,7 +136,7 @@ static uint64_t elements_needed_by_binding(const struct ir *ir, uint32_t buffer,
                                            const struct binding *b, uint64_t parameters)
 {
     if (ir->bundle[b->bundle].storage != FROZEN_STORAGE_16BIT)
-        return ir_stored_bytes(ir, b, parameters);
+        return ir_stored_weight_bytes(ir, b, parameters);
     bool moment = b->kind == BINDING_MOMENT1 || b->kind == BINDING_MOMENT2;
     bool scaled = moment && ir->buffer.dtype[buffer] == DTYPE_U8;
     return scaled ? states_moment_elements(STATES_8BIT, parameters) : parameters;
@@ -266,6 +266,6 @@ void check_bindings(struct verifier *v)
             bound++;
             check_binding(v, b, &ir->binding[ir->buffer.binding[b]]);
         }
-    verify_record_checked(v, "%" PRIu32 " bound buffers, %" PRIu32 " bundles", bound,
-                          ir->bundle_count);
+    verify_set_what_was_checked_text(v, "%" PRIu32 " bound buffers, %" PRIu32 " bundles", bound,
+                                     ir->bundle_count);
 }

@@ -22,7 +22,7 @@ static uint32_t find_or_add_set(struct rank_sets *s, const uint64_t *bits)
 {
     size_t bytes = s->words_per_set * sizeof *bits;
     uint64_t hash = hash_text((const char *)bits, bytes);
-    for (struct id_probe p = id_map_probe(&s->set_by_bits, hash);
+    for (struct id_probe p = id_map_begin_probe(&s->set_by_bits, hash);
          id_map_next_row_with_hash(&s->set_by_bits, &p);)
         if (memcmp(s->bits + (size_t)p.row * s->words_per_set, bits, bytes) == 0)
             return p.row;
@@ -37,7 +37,7 @@ static void add_rank_to_set(uint64_t *bits, uint32_t rank)
     bits[rank / 64] |= UINT64_C(1) << rank % 64;
 }
 
-const struct rank_sets *verifier_ranks(struct verifier *v)
+const struct rank_sets *verifier_rank_sets(struct verifier *v)
 {
     const struct ir *ir = v->ir;
     struct rank_sets *s = &v->ranks;
@@ -89,7 +89,7 @@ uint32_t ranks_with_group_index(struct verifier *v, uint32_t group, uint32_t ind
     memset(s->scratch_set_words, 0, s->words_per_set * sizeof *s->scratch_set_words);
     uint32_t instances = index < group_rank_count(mesh, g) ? group_instance_count(mesh, g) : 0;
     for (uint32_t i = 0; i < instances; i++)
-        add_rank_to_set(s->scratch_set_words, group_rank_of_member(mesh, g, i, index));
+        add_rank_to_set(s->scratch_set_words, group_global_rank_of_member(mesh, g, i, index));
     return find_or_add_set(s, s->scratch_set_words);
 }
 
@@ -119,7 +119,7 @@ uint32_t ranks_lowest(struct verifier *v, uint32_t set)
 
 uint32_t ranks_running_with_guard(struct verifier *v, uint32_t role, uint16_t guard)
 {
-    verifier_ranks(v);
+    verifier_rank_sets(v);
     struct rank_sets *s = &v->ranks;
     uint32_t set = find_or_add_set(s, s->ranks_of_role + (size_t)role * s->words_per_set);
     if (guard == IR_NONE16)

@@ -15,7 +15,7 @@ void check_routing(struct verifier *v)
     for (uint32_t s = 0; s < ir->shape_count; s++) /* a schedule has far fewer shapes than ops */
         why[s] = routing_why_unfit(r, &ir->shape[s], ep, ranks);
     for (uint32_t l = 0; l < r->layer_count; l++)
-        if (r->share_list_by_layer[l] == ROUTING_NONE)
+        if (r->share_list_by_layer[l] == ROUTING_NO_SHARE_LIST)
             verify_fail(v, "layer %" PRIu32 " of %" PRIu32 " has no shares of experts", l,
                         r->layer_count);
     for (uint32_t op = 0; op < ir->op.count; op++) {
@@ -25,5 +25,6 @@ void check_routing(struct verifier *v)
             verify_fail(v, "%s has a route, and %s", op_text(v, op), fault);
     }
     free((void *)why);
-    verify_record_checked(v, "%" PRIu32 " lists of shares, %" PRIu32 " ops", r->list_count, ops);
+    verify_set_what_was_checked_text(v, "%" PRIu32 " lists of shares, %" PRIu32 " ops",
+                                     r->list_count, ops);
 }

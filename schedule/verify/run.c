@@ -7,7 +7,7 @@
 
 /* ---- the lists of a role ---- */
 
-uint32_t run_list_of_op(const struct ir *ir, uint32_t op)
+uint32_t run_find_list_of_op(const struct ir *ir, uint32_t op)
 {
     enum order_op_kind place = order_kind_of_op(ir, op);
     bool in_stream = place == ORDER_RUNS_ON_STREAM || place == ORDER_BLOCKS_HOST_UNTIL_DONE;
@@ -24,7 +24,7 @@ void lanes_make_op_lists(struct op_lists_by_stream *l, const struct ir *ir)
     for (uint32_t r = 0; r < ir->role_count; r++) {
         uint32_t *first = l->first + (size_t)r * (host + 1), begin = ir->role[r].op_begin;
         for (uint32_t op = begin + ir->role[r].op_count; op-- > begin;) {
-            uint32_t place = run_list_of_op(ir, op);
+            uint32_t place = run_find_list_of_op(ir, op);
             if (place != host) {
                 l->next[op] = first[place];
                 first[place] = op;
@@ -47,8 +47,8 @@ void lanes_release(struct op_lists_by_stream *l)
 /* ---- the run ---- */
 
 /* Returns how many collectives an actor has in a group. */
-static uint32_t sequence_length(const struct untimed_schedule_run *r, uint32_t actor,
-                                uint32_t group)
+static uint32_t collective_count_of_actor_in_group(const struct untimed_schedule_run *r,
+                                                   uint32_t actor, uint32_t group)
 {
     return sequence_of(r->ops, r->ir, r->actors->role[actor], group).count;
 }
@@ -67,7 +67,7 @@ static void find_rendezvous_parties(struct untimed_schedule_run *r, uint32_t gro
     uint32_t *parent = roots_make(a->actor_count);
     for (uint32_t rank = 0; rank < a->rank_count; rank++) {
         uint32_t instance, index, actor = a->actor_of_rank[rank];
-        if (actor == IR_NONE || sequence_length(r, actor, group) == 0 ||
+        if (actor == IR_NONE || collective_count_of_actor_in_group(r, actor, group) == 0 ||
             !group_find_member(&ir->mesh, g, rank, &instance, &index))
             continue;
         if (first[instance] == IR_NONE)
@@ -75,11 +75,11 @@ static void find_rendezvous_parties(struct untimed_schedule_run *r, uint32_t gro
         join_sets_of_two(parent, actor, first[instance]);
     }
     for (uint32_t i = 0; i < a->actor_count; i++) {
-        uint32_t length = sequence_length(r, i, group);
+        uint32_t length = collective_count_of_actor_in_group(r, i, group);
         longest = length > longest ? length : longest;
     }
     for (uint32_t i = 0; i < a->actor_count; i++) {
-        if (sequence_length(r, i, group) == 0)
+        if (collective_count_of_actor_in_group(r, i, group) == 0)
             continue;
         uint32_t root = root_of(parent, i);
         party[i] = root == i ? r->rendezvous_count : party[root];
@@ -100,7 +100,8 @@ static void number_all_rendezvous(struct untimed_schedule_run *r)
     r->expected_actors = heap_zalloc(r->rendezvous_count, sizeof *r->expected_actors);
     r->arrived_actors = heap_zalloc(r->rendezvous_count, sizeof *r->arrived_actors);
     for (size_t cell = 0; cell < cells; cell++) {
-        uint32_t length = sequence_length(r, (uint32_t)(cell % actors), (uint32_t)(cell / actors));
+        uint32_t length = collective_count_of_actor_in_group(r, (uint32_t)(cell % actors),
+                                                             (uint32_t)(cell / actors));
         for (uint32_t k = 0; k < length; k++)
             r->expected_actors[r->first_rendezvous[cell] + k]++;
     }
@@ -111,7 +112,7 @@ void run_begin(struct untimed_schedule_run *r, struct verifier *v,
                const struct op_lists_by_stream *lanes)
 {
     *r = (struct untimed_schedule_run){
-        .v = v, .ir = v->ir, .ops = ops, .actors = actors, .lanes = lanes};
+        .v = v, .ir = v->ir, .ops = ops, .actors = actors, .op_lists = lanes};
     uint32_t count = actors->actor_count;
     size_t places = (size_t)r->ir->stream_count + 1;
     r->next_op = heap_alloc(count * places, sizeof *r->next_op);
@@ -135,22 +136,23 @@ void run_release(struct untimed_schedule_run *r)
     free(r->message_has_arrived);
 }
 
-uint32_t run_head_op(const struct untimed_schedule_run *r, uint32_t actor, uint32_t stream)
+uint32_t run_get_head_op_of_stream(const struct untimed_schedule_run *r, uint32_t actor,
+                                   uint32_t stream)
 {
     return r->next_op[(size_t)actor * (r->ir->stream_count + 1) + stream];
 }
 
-uint32_t run_op_blocking_host(const struct untimed_schedule_run *r, uint32_t actor)
+uint32_t run_get_op_that_blocks_host(const struct untimed_schedule_run *r, uint32_t actor)
 {
-    return run_head_op(r, actor, r->ir->stream_count);
+    return run_get_head_op_of_stream(r, actor, r->ir->stream_count);
 }
 
 static bool has_ended(const struct untimed_schedule_run *r, uint32_t actor, uint32_t op)
 {
-    return run_head_op(r, actor, run_list_of_op(r->ir, op)) > op;
+    return run_get_head_op_of_stream(r, actor, run_find_list_of_op(r->ir, op)) > op;
 }
 
-uint32_t run_unmet_wait(const struct untimed_schedule_run *r, uint32_t actor, uint32_t op)
+uint32_t run_find_unmet_wait(const struct untimed_schedule_run *r, uint32_t actor, uint32_t op)
 {
     const struct role *role = &r->ir->role[r->actors->role[actor]];
     for (uint32_t k = 0; k < r->ir->op.wait_count[op]; k++) {
@@ -166,12 +168,12 @@ static uint64_t rendezvous_number_of_op(const struct untimed_schedule_run *r, ui
 {
     uint32_t group = (uint32_t)work_comm_group(ir_work(r->ir, op));
     return r->first_rendezvous[(size_t)group * r->actors->actor_count + actor] +
-           r->ops->ordinal[op];
+           r->ops->index_in_list_of_op[op];
 }
 
-uint32_t run_message_row(const struct untimed_schedule_run *r, uint32_t actor, uint32_t op)
+uint32_t run_get_message_row(const struct untimed_schedule_run *r, uint32_t actor, uint32_t op)
 {
-    return r->actors->first_message[actor] + r->ops->ordinal[op];
+    return r->actors->first_message[actor] + r->ops->index_in_list_of_op[op];
 }
 
 /* Lets an actor arrive with its next op at the rendezvous with the actors with which it communicates. Returns true if
@@ -183,7 +185,7 @@ static bool arrive_at_rendezvous(struct untimed_schedule_run *r, uint32_t actor,
     enum work_kind kind = r->ir->op.kind[op];
     bool *here = &r->next_collective_has_arrived[(size_t)actor * (r->ir->stream_count + 1) + list];
     if (is_message(kind)) {
-        uint32_t m = run_message_row(r, actor, op),
+        uint32_t m = run_get_message_row(r, actor, op),
                  partner = r->actors->message[m].matching_message_row;
         if (partner == IR_NONE)
             return true;
@@ -210,10 +212,11 @@ static bool run_stream_until_blocked(struct untimed_schedule_run *r, uint32_t ac
     bool moved = false;
     for (;;) {
         uint32_t op = *head;
-        if (op == IR_NONE || op > run_op_blocking_host(r, actor) ||
-            run_unmet_wait(r, actor, op) != IR_NONE || !arrive_at_rendezvous(r, actor, op, stream))
+        if (op == IR_NONE || op > run_get_op_that_blocks_host(r, actor) ||
+            run_find_unmet_wait(r, actor, op) != IR_NONE ||
+            !arrive_at_rendezvous(r, actor, op, stream))
             return moved;
-        *head = r->lanes->next[op];
+        *head = r->op_lists->next[op];
         moved = true;
     }
 }
@@ -221,11 +224,11 @@ static bool run_stream_until_blocked(struct untimed_schedule_run *r, uint32_t ac
 /* True if everything has ended for which the op that blocks the host waits. */
 static bool host_is_unblocked(struct untimed_schedule_run *r, uint32_t actor, uint32_t op)
 {
-    if (run_unmet_wait(r, actor, op) != IR_NONE)
+    if (run_find_unmet_wait(r, actor, op) != IR_NONE)
         return false;
     switch (order_kind_of_op(r->ir, op)) {
     case ORDER_HOST_WAITS_FOR_STREAM:
-        return run_head_op(r, actor, r->ir->op.stream[op]) > op;
+        return run_get_head_op_of_stream(r, actor, r->ir->op.stream[op]) > op;
     case ORDER_BLOCKS_HOST_UNTIL_DONE:
         return has_ended(r, actor, op);
     default:
@@ -242,7 +245,7 @@ static bool run_actor_until_blocked(struct untimed_schedule_run *r, uint32_t act
     for (; moved; has_ever_moved |= moved) {
         moved = false;
         for (; *host != IR_NONE && host_is_unblocked(r, actor, *host); moved = true)
-            *host = r->lanes->next_op_that_blocks_host[*host];
+            *host = r->op_lists->next_op_that_blocks_host[*host];
         for (uint32_t s = 0; s < streams; s++)
             moved |= run_stream_until_blocked(r, actor, s);
     }
@@ -258,7 +261,7 @@ uint32_t run_until_blocked(struct untimed_schedule_run *r)
     }
     for (uint32_t i = 0; i < r->actors->actor_count; i++)
         for (uint32_t place = 0; place <= r->ir->stream_count; place++)
-            if (run_head_op(r, i, place) != IR_NONE)
+            if (run_get_head_op_of_stream(r, i, place) != IR_NONE)
                 return i;
     return IR_NONE;
 }

@@ -24,7 +24,7 @@ struct untimed_schedule_run {
     const struct ir *ir;
     const struct communicating_ops_of_roles *ops;
     const struct actors *actors;
-    const struct op_lists_by_stream *lanes;
+    const struct op_lists_by_stream *op_lists;
     uint32_t *next_op; /* (actors, streams + 1): the first op of each list that has not ended */
     /* (actors, streams + 1): the next op of each list is a collective that has arrived at its rendezvous */
     bool *next_collective_has_arrived;
@@ -54,15 +54,16 @@ uint32_t run_until_blocked(struct untimed_schedule_run *run);
 
 /* Returns the list in which an op is: its stream's, or, if it is only on the host, the last one, whose number is
  * ir->stream_count. */
-uint32_t run_list_of_op(const struct ir *ir, uint32_t op);
+uint32_t run_find_list_of_op(const struct ir *ir, uint32_t op);
 /* Returns the op that blocks the actor's host, after which nothing has been issued. IR_NONE: everything has been
  * issued. */
-uint32_t run_op_blocking_host(const struct untimed_schedule_run *run, uint32_t actor);
+uint32_t run_get_op_that_blocks_host(const struct untimed_schedule_run *run, uint32_t actor);
 /* Returns the op at the head of a stream; IR_NONE: all its ops have ended. */
-uint32_t run_head_op(const struct untimed_schedule_run *run, uint32_t actor, uint32_t stream);
+uint32_t run_get_head_op_of_stream(const struct untimed_schedule_run *run, uint32_t actor,
+                                   uint32_t stream);
 /* Returns the first op for which `op` waits and that has not ended; IR_NONE if there is none. */
-uint32_t run_unmet_wait(const struct untimed_schedule_run *run, uint32_t actor, uint32_t op);
+uint32_t run_find_unmet_wait(const struct untimed_schedule_run *run, uint32_t actor, uint32_t op);
 /* Returns the row of a send or receive in run->actors->message. */
-uint32_t run_message_row(const struct untimed_schedule_run *run, uint32_t actor, uint32_t op);
+uint32_t run_get_message_row(const struct untimed_schedule_run *run, uint32_t actor, uint32_t op);
 
 #endif

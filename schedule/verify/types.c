@@ -17,7 +17,7 @@ static const char *operand_text(struct verifier *v, uint32_t op, uint32_t k)
 {
     const struct ir *ir = v->ir;
     bool write = k >= ir->op.read_count[op];
-    struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
+    struct view view = ir_view_of_operand(ir, ir->operand[ir->op.operand_begin[op] + k]);
     return arena_printf(&v->arena, "%s %" PRIu32 ", %s, in %s", write ? "write" : "read",
                         (write ? k - ir->op.read_count[op] : k) + 1, view_text(v, view),
                         dtype_name((enum dtype)ir->buffer.dtype[view.buffer.i]));
@@ -87,7 +87,7 @@ static void check_op_types(struct verifier *v, uint32_t op, const struct operand
 void check_types(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    struct operand_needs *all = needs_find_for_all_shapes(v);
+    struct operand_needs *all = find_operand_needs_of_all_shapes(v);
     struct ops_with_other_dtype other = {0};
     for (uint32_t op = 0; op < ir->op.count; op++)
         check_op_types(v, op, &all[ir->op.shape[op]], &other);
@@ -103,6 +103,6 @@ void check_types(struct verifier *v)
                     dtype_name((enum dtype)ir->dtype), dtype_name((enum dtype)ir->dtype),
                     other.op_count, other.op_count == 1 ? "" : "s", other.op_count == 1 ? "s" : "");
     free(all);
-    verify_record_checked(v, "%" PRIu32 " ops of %" PRIu32 " shapes", ir->op.count,
-                          ir->shape_count);
+    verify_set_what_was_checked_text(v, "%" PRIu32 " ops of %" PRIu32 " shapes", ir->op.count,
+                                     ir->shape_count);
 }

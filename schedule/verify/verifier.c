@@ -23,7 +23,7 @@ void verify_fail(struct verifier *v, const char *format, ...)
     diag_error(v->diag, v->at, STATUS_NO, "%s: %s", v->rule, text);
 }
 
-void verify_record_checked(struct verifier *v, const char *format, ...)
+void verify_set_what_was_checked_text(struct verifier *v, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -44,7 +44,7 @@ const struct order *verifier_order_of_role(struct verifier *v, uint32_t role)
 }
 
 /* Returns the slot of `buffer` that begins at an element, or, for the buffer's end, the slot after its last one. */
-static uint32_t slot_that_begins_at_element(const struct buffer_slots *s, uint32_t buffer,
+static uint32_t slot_that_begins_at_element(const struct buffer_element_slots *s, uint32_t buffer,
                                             uint64_t element)
 {
     uint32_t first = s->first_slot[buffer], end = s->first_slot[buffer + 1];
@@ -53,10 +53,10 @@ static uint32_t slot_that_begins_at_element(const struct buffer_slots *s, uint32
     return found ? (uint32_t)(found - s->first_element) : end;
 }
 
-const struct buffer_slots *verifier_buffer_slots(struct verifier *v)
+const struct buffer_element_slots *verifier_element_slots(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    struct buffer_slots *s = &v->slots;
+    struct buffer_element_slots *s = &v->element_slots_of_buffers;
     if (s->first_slot)
         return s;
     /* the edges of a buffer: element 0, and both ends of each range that is used */
@@ -109,8 +109,8 @@ const struct buffer_slots *verifier_buffer_slots(struct verifier *v)
     return s;
 }
 
-void slots_of_operand(const struct buffer_slots *slots, const struct ir *ir, uint32_t operand,
-                      uint32_t *buffer, uint32_t *from, uint32_t *to)
+void find_element_slots_of_operand(const struct buffer_element_slots *slots, const struct ir *ir,
+                                   uint32_t operand, uint32_t *buffer, uint32_t *from, uint32_t *to)
 {
     if (operand & IR_OPERAND_IS_RANGE_ROW) {
         uint32_t range = operand & ~IR_OPERAND_IS_RANGE_ROW;

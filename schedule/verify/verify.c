@@ -48,17 +48,17 @@ static const struct verifier_rule {
      "work on the rows of experts names shares, and has room for the fullest rank"},
 };
 
-_Static_assert(ARRAY_LEN(rules) == VERIFY_RULES, "a report has a row per rule");
+_Static_assert(ARRAY_LEN(rules) == VERIFY_RULE_COUNT, "a report has a row per rule");
 
 const char *verify_rule_name(size_t rule)
 {
-    assert(rule < VERIFY_RULES);
+    assert(rule < VERIFY_RULE_COUNT);
     return rules[rule].name;
 }
 
 const char *verify_rule_guarantee(size_t rule)
 {
-    assert(rule < VERIFY_RULES);
+    assert(rule < VERIFY_RULE_COUNT);
     return rules[rule].guarantee;
 }
 
@@ -72,7 +72,7 @@ enum status verify(const struct ir *ir, const struct verify_arena_limits *limits
     struct verifier v = {
         .ir = ir, .limits = limits, .at = {.name = name}, .diag = diag, .role_of_order = IR_NONE};
     enum status status = STATUS_OK;
-    for (size_t i = 0; i < VERIFY_RULES; i++) {
+    for (size_t i = 0; i < VERIFY_RULE_COUNT; i++) {
         v.result = &report->result[i];
         v.rule = rules[i].name;
         rules[i].check(&v);
@@ -82,10 +82,10 @@ enum status verify(const struct ir *ir, const struct verify_arena_limits *limits
             diag_note(diag, v.at, "%s: there are %" PRIu64 " more faults of this rule", v.rule,
                       v.result->failure_count - VERIFY_MESSAGES_SHOWN_MAX);
     }
-    free(v.slots.first_slot);
-    free(v.slots.first_element);
-    free(v.slots.range_first_slot);
-    free(v.slots.range_end_slot);
+    free(v.element_slots_of_buffers.first_slot);
+    free(v.element_slots_of_buffers.first_element);
+    free(v.element_slots_of_buffers.range_first_slot);
+    free(v.element_slots_of_buffers.range_end_slot);
     rank_sets_release(&v.ranks);
     exchange_release(&v.exchange);
     order_release(&v.order);

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define VERIFY_RULES 20
+#define VERIFY_RULE_COUNT 20
 #define VERIFY_MESSAGES_SHOWN_MAX                                                                  \
     10 /* the most messages of one rule; further ones are only counted */
 
@@ -32,11 +32,11 @@ struct verify_result {
 };
 
 struct verify_report {
-    struct verify_result result[VERIFY_RULES]; /* in the order of verify_rule_name() */
+    struct verify_result result[VERIFY_RULE_COUNT]; /* in the order of verify_rule_name() */
 };
 
 /* verify_rule_name() returns the name of a rule, verify_rule_guarantee() what it guarantees, in the order in which
- * rules run; rule < VERIFY_RULES. */
+ * rules run; rule < VERIFY_RULE_COUNT. */
 const char *verify_rule_name(size_t rule);
 const char *verify_rule_guarantee(size_t rule);
 

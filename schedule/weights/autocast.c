@@ -17,7 +17,7 @@
 
 /* The copies of a bundle's parameters that autocast makes in one micro-batch; IR_NONE: not made yet. */
 struct weight_copies {
-    bool is_recomputed; /* an op that computes a layer again reads the bundle */
+    bool is_read_by_recompute; /* an op that computes a layer again reads the bundle */
     buffer_id forward_copy, backward_copy;
 };
 
@@ -29,13 +29,13 @@ struct autocast {
     struct weight_copies *copies; /* [bundle][micro-batch] */
     /* [micro-batch] the last op of the micro-batch's region of autocast; IR_NONE: none */
     uint32_t *last_op_of_autocast_region;
-    uint32_t micro_batches;
+    uint32_t micro_batch_count;
 };
 
 static uint32_t micro_batch_of_op(const struct autocast *a, uint32_t op)
 {
     const uint32_t micro = a->e->ir->op.micro[op];
-    return micro < a->micro_batches ? micro : 0;
+    return micro < a->micro_batch_count ? micro : 0;
 }
 
 static uint32_t bundle_of_operand(const struct autocast *a, uint32_t op, uint32_t k)
@@ -47,7 +47,7 @@ static uint32_t bundle_of_operand(const struct autocast *a, uint32_t op, uint32_
 static struct weight_copies *weight_copies_of(const struct autocast *a, uint32_t bundle,
                                               uint32_t op)
 {
-    return &a->copies[bundle * a->micro_batches + micro_batch_of_op(a, op)];
+    return &a->copies[bundle * a->micro_batch_count + micro_batch_of_op(a, op)];
 }
 
 /* True if the op runs under torch.autocast: it belongs to the forward, or to a loss in pieces other than
@@ -71,7 +71,7 @@ static void find_autocast_regions(struct autocast *a, const struct op_list *list
         for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
             const uint32_t bundle = bundle_of_operand(a, op, k);
             if (bundle != IR_NONE && ir->op.phase[op] == PHASE_RECOMPUTE)
-                weight_copies_of(a, bundle, op)->is_recomputed = true;
+                weight_copies_of(a, bundle, op)->is_read_by_recompute = true;
         }
     }
 }
@@ -82,7 +82,7 @@ static buffer_id emit_bundle_cast(struct autocast *a, uint32_t bundle, uint32_t 
     struct emit *e = a->e;
     const struct weight_bundle_state *b = &e->weights.bundle[bundle];
     const buffer_id copy = ir_add_buffer_like(e->ir, b->param);
-    weights_set_op_labels(e, (enum phase)e->ir->op.phase[op], REGION_WEIGHTS, op);
+    weights_set_op_labels(e, (enum phase)e->ir->op.phase[op], REGION_WEIGHT_COLLECTIVES, op);
     emit_cast(e, view_whole(e, b->param_shard), view_whole(e, copy));
     op_list_push(&a->new_list, e->last_compute);
     return copy;
@@ -102,7 +102,7 @@ static void redirect_operands(struct autocast *a, uint32_t op)
             continue;
         }
         struct weight_copies *copies = weight_copies_of(a, bundle, op);
-        const bool again = copies->is_recomputed && !runs_under_autocast(a, op);
+        const bool again = copies->is_read_by_recompute && !runs_under_autocast(a, op);
         buffer_id *copy = again ? &copies->backward_copy : &copies->forward_copy;
         if (copy->i == IR_NONE) {
             *copy = emit_bundle_cast(a, bundle, op);
@@ -120,14 +120,14 @@ void pass_autocast(struct emit *e, struct op_list *list)
         return;
     const struct op_tags before = e->tags;
     struct autocast a = {
-        .e = e, .buffer_count = e->ir->buffer.count, .micro_batches = e->choices->accumulation};
-    const size_t copies = (size_t)e->weights.bundle_count * a.micro_batches;
+        .e = e, .buffer_count = e->ir->buffer.count, .micro_batch_count = e->choices->accumulation};
+    const size_t copies = (size_t)e->weights.bundle_count * a.micro_batch_count;
     a.bundle_of = heap_alloc(a.buffer_count, sizeof *a.bundle_of);
     memset(a.bundle_of, 0xff, a.buffer_count * sizeof *a.bundle_of);
     a.last_op_of_autocast_region =
-        heap_alloc(a.micro_batches, sizeof *a.last_op_of_autocast_region);
+        heap_alloc(a.micro_batch_count, sizeof *a.last_op_of_autocast_region);
     memset(a.last_op_of_autocast_region, 0xff,
-           a.micro_batches * sizeof *a.last_op_of_autocast_region);
+           a.micro_batch_count * sizeof *a.last_op_of_autocast_region);
     a.copies = heap_alloc(copies, sizeof *a.copies);
     for (size_t i = 0; i < copies; i++)
         a.copies[i] = (struct weight_copies){false, {IR_NONE}, {IR_NONE}};

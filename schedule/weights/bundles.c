@@ -56,16 +56,16 @@ static void add_tensor(struct emit *e, bool experts, const char *prefix,
                        const struct tensor_spec *spec, const struct tensor_cut *cut,
                        uint64_t *offset)
 {
-    uint32_t copied = e->tensor.axes & ~e->tensor.copy_axes;
+    uint32_t copied = e->tensor.axes & ~e->tensor.kv_head_copy_axes;
     int64_t rows = 0, cols = cut->cuts_columns ? spec->cols / (int64_t)e->tensor.size : spec->cols;
     int64_t first = 0;
     char name[TENSOR_NAME_SIZE];
     for (int i = 0; i < cut->block_count; i++) {
-        const struct tensor_block *block = &cut->block[i];
+        const struct tensor_row_block *block = &cut->block[i];
         int64_t parts = (int64_t)e->tensor.size;
         if (block->has_kv_heads)
             parts /= tensor_kv_copies(e->whole_model, parts);
-        int64_t padded = cut->is_vocabulary ? e->choices->model->vocab * parts : 0;
+        int64_t padded = cut->is_embedding_or_head ? e->choices->model->vocab * parts : 0;
         /* A cut into parts of ceil(rows / parts) rows has up to parts - 1 rows of padding by itself. Only more than
          * that is stated. */
         if (padded < block->rows + parts)
@@ -90,7 +90,7 @@ static void add_tensor(struct emit *e, bool experts, const char *prefix,
     }
     const enum weight weight = weight_of_name(spec->name);
     e->weights.slot[experts][weight] =
-        (struct weight_slot){.offset = *offset, .rows = rows, .cols = cols};
+        (struct weight_offset_and_shape){.offset = *offset, .rows = rows, .cols = cols};
     *offset += (uint64_t)(rows * cols);
 }
 
@@ -120,7 +120,7 @@ static void add_experts(struct emit *e, uint32_t layer, const char *prefix,
                                              .cols = spec[i].cols,
                                              .axes_that_cut_rows_and_columns = {axes, 0}});
         e->weights.slot[1][weight_of_name(spec[i].name)] =
-            (struct weight_slot){.offset = offset, .rows = rows, .cols = spec[i].cols};
+            (struct weight_offset_and_shape){.offset = offset, .rows = rows, .cols = spec[i].cols};
         offset += (uint64_t)(rows * spec[i].cols);
     }
     *used += offset;
@@ -129,8 +129,9 @@ static void add_experts(struct emit *e, uint32_t layer, const char *prefix,
 /* Adds the tensors of a part that lie in the main bundle, from element *used on; *used becomes their end. First come
  * the tensors whose gradients are not summed over tensor ranks: those that are cut, and those whose gradient is
  * complete on each rank. */
-static void add_part(struct emit *e, uint32_t part, const char *prefix,
-                     const struct tensor_spec *spec, size_t count, uint64_t *used)
+static void add_main_bundle_tensors_of_part(struct emit *e, uint32_t part, const char *prefix,
+                                            const struct tensor_spec *spec, size_t count,
+                                            uint64_t *used)
 {
     struct model_part *p = &e->weights.part[part];
     const bool experts = part < (uint32_t)e->whole_model->layers &&
@@ -154,7 +155,7 @@ static void add_part(struct emit *e, uint32_t part, const char *prefix,
                 weight_is_stored(e, weight_of_name(spec[i].name)))
                 continue;
             add_tensor(e, experts, prefix, &spec[i], &cut, &offset);
-            p->whole_tensor_count += (uint32_t)whole;
+            p->tp_replicated_tensor_count += (uint32_t)whole;
         }
     }
     p->whole_count = offset - p->whole_begin;
@@ -177,8 +178,8 @@ static uint64_t bundle_part_count(const struct choices *c, uint32_t chunk, uint6
 
 /* Adds a bundle to a chunk, with the tensors that were added to the ir since the previous bundle: `used` elements in
  * all. storage: the form in which they are stored. experts: they are experts that are spread over ranks. */
-static void close_bundle_with_bit_format(struct emit *e, const char *name, uint32_t chunk,
-                                         bool experts, enum frozen_storage storage, uint64_t used)
+static void close_bundle_in_frozen_storage(struct emit *e, const char *name, uint32_t chunk,
+                                           bool experts, enum frozen_storage storage, uint64_t used)
 {
     struct ir *ir = e->ir;
     const struct weight_ranks *ranks = experts ? &e->group.experts : &e->group.dense;
@@ -203,7 +204,7 @@ static void close_bundle_with_bit_format(struct emit *e, const char *name, uint3
                                                 .storage = (uint8_t)storage});
     }
     e->weights.bundle[e->weights.bundle_count] =
-        (struct weight_bundle_state){.ir_row = (uint16_t)row,
+        (struct weight_bundle_state){.ir_bundle_row = (uint16_t)row,
                                      .main_bundle = e->weights.bundle_count,
                                      .storage = (uint8_t)storage,
                                      .has_spread_experts = experts,
@@ -218,14 +219,15 @@ static void close_bundle_with_bit_format(struct emit *e, const char *name, uint3
 static void close_bundle(struct emit *e, const char *name, uint32_t chunk, bool experts,
                          uint64_t used)
 {
-    close_bundle_with_bit_format(e, name, chunk, experts, FROZEN_STORAGE_16BIT, used);
+    close_bundle_in_frozen_storage(e, name, chunk, experts, FROZEN_STORAGE_16BIT, used);
 }
 
 static void add_head_tensors(struct emit *e, uint64_t *used)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
-    size_t count = transformer_head_tensors(e->whole_model, spec, ARRAY_LEN(spec));
-    add_part(e, part_index_of_end(e, PART_HEAD), "", spec, count, used);
+    size_t count = transformer_list_head_tensors(e->whole_model, spec, ARRAY_LEN(spec));
+    add_main_bundle_tensors_of_part(e, part_index_of_model_end_part(e, PART_HEAD), "", spec, count,
+                                    used);
 }
 
 /* Lays out the bundle of the embedding and of the learned positions; if `root`, the final norm and the head are in it,
@@ -235,8 +237,9 @@ static void lay_out_embedding_bundle(struct emit *e, bool root)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     uint64_t used = 0;
-    size_t count = transformer_embedding_tensors(e->whole_model, spec, ARRAY_LEN(spec));
-    add_part(e, part_index_of_end(e, PART_EMBEDDING), "", spec, 1, &used);
+    size_t count = transformer_list_embedding_tensors(e->whole_model, spec, ARRAY_LEN(spec));
+    add_main_bundle_tensors_of_part(e, part_index_of_model_end_part(e, PART_EMBEDDING), "", spec, 1,
+                                    &used);
     if (pipeline_ends_share_embedding(e->choices)) {
         close_bundle(e, "embedding", 0, false, used);
         e->weights.bundle[e->weights.bundle_count - 1].is_on_first_and_last_stage = true;
@@ -246,7 +249,8 @@ static void lay_out_embedding_bundle(struct emit *e, bool root)
             return;
     }
     if (count > 1)
-        add_part(e, part_index_of_end(e, PART_POSITIONS), "", spec + 1, count - 1, &used);
+        add_main_bundle_tensors_of_part(e, part_index_of_model_end_part(e, PART_POSITIONS), "",
+                                        spec + 1, count - 1, &used);
     if (root)
         add_head_tensors(e, &used);
     close_bundle(e,
@@ -258,8 +262,8 @@ static void lay_out_embedding_bundle(struct emit *e, bool root)
 
 /* True if a tensor lies in the bundle of its layer's adapters (if `adapters`) or of its layer's stored weights (if
  * not). */
-static bool is_in_separate_bundle(const struct emit *e, const struct tensor_spec *spec,
-                                  bool adapters)
+static bool is_in_adapter_or_stored_bundle(const struct emit *e, const struct tensor_spec *spec,
+                                           bool adapters)
 {
     const enum weight weight = weight_of_name(spec->name);
     return adapters ? weight_is_of_adapter(weight) : weight_is_stored(e, weight);
@@ -267,11 +271,12 @@ static bool is_in_separate_bundle(const struct emit *e, const struct tensor_spec
 
 /* Adds the tensors of a layer's adapters (if `adapters`) or of its stored weights (if not). They lie in their bundle
  * from element *used on; *used becomes their end. */
-static void add_tensors_of_separate_bundle(struct emit *e, uint32_t layer, bool adapters,
-                                           uint64_t *used)
+static void add_adapter_or_stored_tensors(struct emit *e, uint32_t layer, bool adapters,
+                                          uint64_t *used)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
-    const size_t count = transformer_layer_tensors(e->whole_model, layer, spec, ARRAY_LEN(spec));
+    const size_t count =
+        transformer_list_layer_tensors(e->whole_model, layer, spec, ARRAY_LEN(spec));
     const bool experts = transformer_layer_has_experts(e->whole_model, layer);
     struct model_part *p = &e->weights.part[layer];
     char prefix[64];
@@ -281,7 +286,7 @@ static void add_tensors_of_separate_bundle(struct emit *e, uint32_t layer, bool 
     *(adapters ? &p->first_adapter_element_in_bundle : &p->first_stored_element_in_bundle) = *used;
     for (size_t i = 0; i < count; i++) {
         const struct tensor_cut uncut = {.block = {{NULL, spec[i].rows, false}}, .block_count = 1};
-        if (is_in_separate_bundle(e, &spec[i], adapters))
+        if (is_in_adapter_or_stored_bundle(e, &spec[i], adapters))
             add_tensor(e, experts, prefix, &spec[i], &uncut, &offset);
     }
     *used += offset;
@@ -289,8 +294,8 @@ static void add_tensors_of_separate_bundle(struct emit *e, uint32_t layer, bool 
 
 /* Lays out a bundle with the adapters of layers first .. end - 1 (if `adapters`) or with their stored weights (if not).
  * Adds no bundle if there are none. main_bundle: the bundle of most weights of these layers. */
-static void lay_out_separate_bundle(struct emit *e, uint32_t first, uint32_t end, uint32_t chunk,
-                                    bool adapters, uint32_t main_bundle)
+static void lay_out_adapter_or_stored_bundle(struct emit *e, uint32_t first, uint32_t end,
+                                             uint32_t chunk, bool adapters, uint32_t main_bundle)
 {
     char name[64];
     uint64_t used = 0;
@@ -298,11 +303,11 @@ static void lay_out_separate_bundle(struct emit *e, uint32_t first, uint32_t end
                  : e->choices->frozen_weights == FROZEN_STORAGE_16BIT)
         return;
     for (uint32_t l = first; l < end; l++)
-        add_tensors_of_separate_bundle(e, l, adapters, &used);
+        add_adapter_or_stored_tensors(e, l, adapters, &used);
     snprintf(name, sizeof name, "layers.%u.%s", first, adapters ? "adapters" : "stored");
     if (used == 0)
         return;
-    close_bundle_with_bit_format(
+    close_bundle_in_frozen_storage(
         e, name, chunk, false,
         adapters ? FROZEN_STORAGE_16BIT : (enum frozen_storage)e->choices->frozen_weights, used);
     struct weight_bundle_state *bundle = &e->weights.bundle[e->weights.bundle_count - 1];
@@ -330,7 +335,7 @@ static void lay_out_expert_bundle(struct emit *e, uint32_t first, uint32_t end, 
     for (uint32_t l = first; l < end && e->choices->ep > 1; l++) {
         if (!transformer_layer_has_experts(e->whole_model, l))
             continue;
-        size_t count = transformer_layer_tensors(e->whole_model, l, spec, ARRAY_LEN(spec));
+        size_t count = transformer_list_layer_tensors(e->whole_model, l, spec, ARRAY_LEN(spec));
         snprintf(name, sizeof name, "layers.%u.", l);
         add_experts(e, l, name, spec, count, &used);
     }
@@ -339,7 +344,8 @@ static void lay_out_expert_bundle(struct emit *e, uint32_t first, uint32_t end, 
         return;
     close_bundle(e, name, chunk, true, used);
     e->weights.bundle[e->weights.bundle_count - 1].main_bundle = main_bundle;
-    e->weights.bundle[e->weights.bundle_count - 1].quantised = quantises_layers(e, first, end);
+    e->weights.bundle[e->weights.bundle_count - 1].has_only_quantised_weights =
+        quantises_layers(e, first, end);
 }
 
 static void lay_out_layer_bundles(struct emit *e, uint32_t chunk)
@@ -353,18 +359,18 @@ static void lay_out_layer_bundles(struct emit *e, uint32_t chunk)
         uint32_t end = first + together < layers.end ? first + together : layers.end;
         uint64_t used = 0;
         for (uint32_t l = first; l < end; l++) {
-            size_t count = transformer_layer_tensors(model, l, spec, ARRAY_LEN(spec));
+            size_t count = transformer_list_layer_tensors(model, l, spec, ARRAY_LEN(spec));
             snprintf(name, sizeof name, "layers.%u.", l);
-            add_part(e, l, name, spec, count, &used);
+            add_main_bundle_tensors_of_part(e, l, name, spec, count, &used);
         }
         if (end > first + 1)
             snprintf(name, sizeof name, "layers.%u.", first);
         name[strlen(name) - 1] = '\0'; /* the name of a bundle ends without a dot */
         close_bundle(e, name, chunk, false, used);
         const uint32_t main_bundle = e->weights.bundle_count - 1;
-        e->weights.bundle[main_bundle].quantised = quantises_layers(e, first, end);
-        lay_out_separate_bundle(e, first, end, chunk, false, main_bundle);
-        lay_out_separate_bundle(e, first, end, chunk, true, main_bundle);
+        e->weights.bundle[main_bundle].has_only_quantised_weights = quantises_layers(e, first, end);
+        lay_out_adapter_or_stored_bundle(e, first, end, chunk, false, main_bundle);
+        lay_out_adapter_or_stored_bundle(e, first, end, chunk, true, main_bundle);
         lay_out_expert_bundle(e, first, end, chunk, main_bundle);
     }
 }
@@ -381,7 +387,7 @@ static void lay_out_head_bundle(struct emit *e)
 static void lay_out_all_bundles(struct emit *e)
 {
     const struct choices *c = e->choices;
-    uint32_t chunks = pipeline_chunk_count(c), parts = part_index_of_end(e, END_PARTS);
+    uint32_t chunks = pipeline_chunk_count(c), parts = part_index_of_model_end_part(e, END_PARTS);
     bool all = pipeline_of_choices(c)->is_multiplexed, ends = c->scope == SCOPE_STEP;
     bool first = ends && (all || e->stage == pipeline_stage_of_chunk(c, 0));
     bool last = ends && (all || e->stage == pipeline_stage_of_chunk(c, chunks - 1));
@@ -395,7 +401,7 @@ static void lay_out_all_bundles(struct emit *e)
     bool root = weights_have_root_unit(c);
     if (first)
         lay_out_embedding_bundle(e, root);
-    for (uint32_t v = 0; v < pipeline_chunks_of_one_stage(c); v++)
+    for (uint32_t v = 0; v < pipeline_count_chunks_of_stage(c); v++)
         lay_out_layer_bundles(e, pipeline_chunk_of_stage(c, e->stage, v));
     if (last && !root)
         lay_out_head_bundle(e);
@@ -421,8 +427,9 @@ static bool has_gradient_per_micro_batch(const struct emit *e, uint32_t b)
 static bool autocast_casts_parameters(const struct emit *e)
 {
     const struct choices *c = e->choices;
-    return kept_under_autocast(c) && c->dtype != DTYPE_F32 && !weights_are_own_master_copies(c) &&
-           c->optimizer == CHOICE_OPTIMIZER_DEVICE && !pipeline_has_remote_weights(c) &&
+    return kept_layer_runs_under_autocast(c) && c->dtype != DTYPE_F32 &&
+           !weights_are_own_master_copies(c) && c->optimizer == CHOICE_OPTIMIZER_DEVICE &&
+           !pipeline_has_remote_weights(c) &&
            (c->weights == CHOICE_WEIGHTS_REPLICATED || e->group.dense.shard_size == 1) &&
            (c->scope == SCOPE_STEP || c->scope == SCOPE_LAYER);
 }
@@ -439,17 +446,18 @@ static buffer_id make_persistent_bundle_buffer(struct emit *e, uint32_t bundle, 
     const enum frozen_storage storage = (enum frozen_storage)e->weights.bundle[bundle].storage;
     int64_t count = (int64_t)(e->weights.bundle[bundle].elements / (shard ? ranks->shard_size : 1));
     if (storage != FROZEN_STORAGE_16BIT)
-        count = (int64_t)ir_stored_bytes(
+        count = (int64_t)ir_stored_weight_bytes(
             e->ir,
-            &(struct binding){.kind = (uint8_t)kind, .bundle = e->weights.bundle[bundle].ir_row},
+            &(struct binding){.kind = (uint8_t)kind,
+                              .bundle = e->weights.bundle[bundle].ir_bundle_row},
             (uint64_t)count);
     else if (dtype == DTYPE_U8)
         count = (int64_t)states_moment_elements(STATES_8BIT, (uint64_t)count);
     struct binding binding = {.kind = (uint8_t)kind,
-                              .bundle = e->weights.bundle[bundle].ir_row,
+                              .bundle = e->weights.bundle[bundle].ir_bundle_row,
                               .shard_group = shard ? ranks->shard_group : IR_NONE16,
                               .gathered_group = IR_NONE16};
-    if (kind == BINDING_GRAD && !shard && weight_bundle_updates_are_shared(e, bundle))
+    if (kind == BINDING_GRAD && !shard && weight_bundle_update_is_sharded(e, bundle))
         binding.partial_axes = ranks->partial_axes;
     buffer_id buffer = emit_bound_buffer(e, stem, binding, category, dtype, count);
     bool with_optimizer = kind == BINDING_PARAM ? shard && e->choices->parameters == PARAMETERS_HOST
@@ -477,7 +485,7 @@ static void make_optimizer_states(struct emit *e, uint32_t b, bool one_copy)
     struct weight_bundle_state *bundle = &e->weights.bundle[b];
     enum states states = (enum states)c->states;
     enum dtype moment = states_moment_dtype(states);
-    bool shard = weight_bundle_updates_are_shared(e, b);
+    bool shard = weight_bundle_update_is_sharded(e, b);
     bool no_master = weights_are_own_master_copies(c);
     if (one_copy)
         bundle->master = bundle->param_shard;
@@ -510,9 +518,9 @@ static void make_whole_params(struct emit *e, uint32_t b)
 {
     struct weight_bundle_state *bundle = &e->weights.bundle[b];
     const enum dtype dtype = param_dtype(e, bundle);
-    const bool narrow = bundle->quantised && products_gather_quantised(e->choices);
+    const bool narrow = bundle->has_only_quantised_weights && products_gather_quantised(e->choices);
     if (narrow || e->choices->param_gather == PARAM_GATHER_END ||
-        !weight_bundle_updates_are_shared(e, b))
+        !weight_bundle_update_is_sharded(e, b))
         bundle->param = make_persistent_bundle_buffer(e, b, "param", BINDING_PARAM,
                                                       CATEGORY_PARAMETER, dtype, false);
     else {
@@ -523,7 +531,7 @@ static void make_whole_params(struct emit *e, uint32_t b)
         e->ir->buffer.flags[bundle->param_shard.i] |= BUFFER_PART;
         e->ir->buffer.flags[bundle->param.i] |= BUFFER_PERSISTENT;
     }
-    if (bundle->quantised)
+    if (bundle->has_only_quantised_weights)
         e->ir->buffer.flags[bundle->param.i] |= BUFFER_PART;
     if (narrow)
         quantised_make_buffers(e, b);
@@ -536,7 +544,7 @@ static void make_sharded_params(struct emit *e, uint32_t b, enum dtype dtype, bo
     struct weight_bundle_state *bundle = &e->weights.bundle[b];
     bundle->param_shard = make_persistent_bundle_buffer(e, b, "param_shard", BINDING_PARAM,
                                                         CATEGORY_PARAMETER, dtype, true);
-    if (!bundle->quantised || !products_gather_quantised(e->choices))
+    if (!bundle->has_only_quantised_weights || !products_gather_quantised(e->choices))
         return;
     if (!one_copy)
         e->ir->buffer.flags[bundle->param_shard.i] |= BUFFER_PART;
@@ -582,11 +590,11 @@ static void make_bundle_buffers(struct emit *e, uint32_t b)
     if (bundle->is_frozen)
         return;
     /* This gradient is reduced to grad_shard, or in place if there is no grad_shard. Gradients of single micro-batches
-     * are made in weights_begin_micro_batch(). */
+     * are made in weights_choose_grads_of_micro_batch(). */
     if (!has_gradient_per_micro_batch(e, b))
         bundle->grad = make_persistent_bundle_buffer(e, b, "grad", BINDING_GRAD, CATEGORY_GRADIENT,
                                                      e->weights.grad_dtype, false);
-    if (weight_bundle_updates_are_shared(e, b)) {
+    if (weight_bundle_update_is_sharded(e, b)) {
         bundle->grad_shard = make_persistent_bundle_buffer(
             e, b, "grad_shard", BINDING_GRAD, CATEGORY_GRADIENT, e->weights.grad_part_dtype, true);
         if (c->profile->reduces_gradients_in_place && bundle->grad.i != IR_NONE)
@@ -601,14 +609,14 @@ static void make_bundle_buffers(struct emit *e, uint32_t b)
 static void zero_gradients(struct emit *e)
 {
     bool remote = pipeline_has_remote_weights(e->choices);
-    weights_set_op_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
+    weights_set_op_labels(e, PHASE_BACKWARD, REGION_WEIGHT_COLLECTIVES, IR_NONE);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         const struct weight_bundle_state *bundle = &e->weights.bundle[b];
         if (remote ? !bundle->has_states_elsewhere
                    : !multiplex_stage_takes_part(e->choices, e->stage, bundle->chunk))
             emit_zeros(e, view_whole(e, bundle->grad));
     }
-    for (uint32_t p = 0; remote && p < part_index_of_end(e, END_PARTS); p++)
+    for (uint32_t p = 0; remote && p < part_index_of_model_end_part(e, END_PARTS); p++)
         e->weights.written_weight_masks_by_micro_batch[p] = UINT64_MAX;
 }
 
@@ -632,7 +640,7 @@ void weights_make_bundles(struct emit *e)
     bool each = reduces_each_micro_batch(e);
     uint32_t times = each ? e->choices->accumulation : 1;
     e->weights.written_weight_masks_by_micro_batch =
-        arena_array(&e->arena, (size_t)part_index_of_end(e, END_PARTS) * times,
+        arena_array(&e->arena, (size_t)part_index_of_model_end_part(e, END_PARTS) * times,
                     sizeof *e->weights.written_weight_masks_by_micro_batch);
     e->weights.written = e->weights.written_weight_masks_by_micro_batch;
     e->weights.grad_buffer_count = e->weights.bundle_count * times;
@@ -640,7 +648,7 @@ void weights_make_bundles(struct emit *e)
         arena_array(&e->arena, e->weights.grad_buffer_count, sizeof *e->weights.grad_buffer);
     for (uint32_t i = 0; i < e->weights.grad_buffer_count; i++)
         e->weights.grad_buffer[i] = each ? (buffer_id){IR_NONE} : e->weights.bundle[i].grad;
-    e->weights.remote_grad_count = e->weights.shared_bundle_part_count = 0;
+    e->weights.remote_grad_count = e->weights.stage_bundle_part_count = 0;
     struct op_tags before = e->tags;
     if (pipeline_of_choices(e->choices)->is_multiplexed)
         zero_gradients(e);
@@ -654,12 +662,12 @@ void weights_set_op_labels(struct emit *e, enum phase phase, enum region region,
     e->tags = (struct op_tags){(uint8_t)phase, (uint8_t)region, layer, IR_NONE16, IR_NONE16, micro};
 }
 
-void weights_begin_micro_batch(struct emit *e, uint32_t micro)
+void weights_choose_grads_of_micro_batch(struct emit *e, uint32_t micro)
 {
     if (!reduces_each_micro_batch(e))
         return;
     e->weights.written = e->weights.written_weight_masks_by_micro_batch +
-                         (size_t)micro * part_index_of_end(e, END_PARTS);
+                         (size_t)micro * part_index_of_model_end_part(e, END_PARTS);
     buffer_id *grad = e->weights.grad_buffer + (size_t)micro * e->weights.bundle_count;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         if (grad[b].i == IR_NONE && !has_gradient_per_micro_batch(e, b))

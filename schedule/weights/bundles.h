@@ -15,7 +15,7 @@ bool weights_are_own_master_copies(const struct choices *choices);
 void weights_make_bundles(struct emit *e);
 /* Makes the backward ops that are emitted from now on write the gradients of micro-batch `micro`, if each has its
  * own. */
-void weights_begin_micro_batch(struct emit *e, uint32_t micro);
+void weights_choose_grads_of_micro_batch(struct emit *e, uint32_t micro);
 /* Emits a collective from the whole buffer `from` to the whole buffer `to`, and returns the op. Its parameter `bytes`
  * is the size of `from`. */
 op_id weights_emit_collective(struct emit *e, uint8_t stream, enum work_kind kind, uint16_t group,

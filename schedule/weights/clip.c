@@ -35,14 +35,15 @@ static bool gradients_keep_placements(const struct emit *e)
 static void reduce_partial_gradients(struct emit *e, uint32_t b)
 {
     enum { READERS = 2 };
-    for (uint32_t p = 0; p < part_index_of_end(e, END_PARTS); p++) {
+    for (uint32_t p = 0; p < part_index_of_model_end_part(e, END_PARTS); p++) {
         const struct model_part *part = &e->weights.part[p];
-        if (part->bundle != b || part->whole_tensor_count == 0 || e->choices->row_ranks == 1)
+        if (part->bundle != b || part->tp_replicated_tensor_count == 0 ||
+            e->choices->sequence_parallel_ranks == 1)
             continue;
         const struct view mean = {weights_gradient_of_optimizer(e, b),
                                   part->first_element + part->whole_begin,
-                                  part->whole_count / part->whole_tensor_count};
-        for (uint32_t i = 0; i < READERS * part->whole_tensor_count; i++)
+                                  part->whole_count / part->tp_replicated_tensor_count};
+        for (uint32_t i = 0; i < READERS * part->tp_replicated_tensor_count; i++)
             tensor_emit_unread_reduction(e, mean);
     }
 }
@@ -51,7 +52,7 @@ static void reduce_partial_gradients(struct emit *e, uint32_t b)
  * scaling. There are such rows (gradient_rows_of_other_ranks) if each rank makes the whole gradient of a weight, and
  * takes its own rows only when AdamW reads them. The sum only stands for the norm in the scaling here: the norm of all
  * gradients counts the rows on the ranks that own them. */
-static void emit_clip_rows_of_others(struct emit *e, uint32_t b)
+static void emit_clipping_of_other_ranks_rows(struct emit *e, uint32_t b)
 {
     struct view read[2] = {e->weights.bundle[b].gradient_rows_of_other_ranks};
     const int64_t count = (int64_t)read[0].count;
@@ -64,7 +65,7 @@ static void emit_clip_rows_of_others(struct emit *e, uint32_t b)
     emit_op(e, e->stream.compute, &work, read, 2, &read[0], 1);
 }
 
-buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
+buffer_id weights_emit_clipping(struct emit *e, const uint32_t *bundle, uint32_t count)
 {
     const struct choices *c = e->choices;
     bool host = c->optimizer == CHOICE_OPTIMIZER_HOST;
@@ -97,7 +98,7 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
     if (host) { /* AdamW on the host scales the gradients itself */
         struct view there = emit_tensor(e, "grad_norm", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
         e->ir->buffer.memory[there.buffer.i] = MEMORY_PINNED;
-        emit_copy(e, WORK_D2H, false, squares, there);
+        emit_host_device_copy(e, WORK_D2H, false, squares, there);
         return there.buffer;
     }
     if (c->profile->clipping == CLIPPING_IN_OPTIMIZER_STEP)
@@ -107,7 +108,7 @@ buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count)
         struct work work = {.kind = WORK_CLIP, .elements = {(int64_t)read[0].count, 0}};
         emit_op(e, e->stream.compute, &work, read, 2, &read[0], 1);
         if (gradients_keep_placements(e))
-            emit_clip_rows_of_others(e, bundle[i]);
+            emit_clipping_of_other_ranks_rows(e, bundle[i]);
     }
     return none;
 }

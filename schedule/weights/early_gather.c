@@ -23,28 +23,28 @@
 
 /* True if ranks agree on the largest element of a bundle before they quantise it. It is false for bundles whose experts
  * have scales of their own: their all-reduce, of a few bytes more, is left out. */
-static bool ranks_agree_on_largest_element(const struct emit *e, uint32_t b)
+static bool has_largest_element_all_reduce(const struct emit *e, uint32_t b)
 {
     const struct products_recipe *recipe = products_recipe(e->choices);
     return recipe->weight_scaling == SCALING_TENSOR && recipe->has_amax_pass &&
-           weight_bundle_updates_are_shared(e, b) && e->weights.bundle[b].narrow.i != IR_NONE &&
+           weight_bundle_update_is_sharded(e, b) && e->weights.bundle[b].narrow.i != IR_NONE &&
            quantised_expert_scale_count(e, b) < 2;
 }
 
 /* Emits the passes that find the largest elements of the masters, for the bundles that the ranks `ranks` share and
  * agree on, and one all-reduce for all of them. Sets largest[b] of each of these bundles; leaves the others empty. */
-static void emit_find_largest(struct emit *e, const struct weight_ranks *ranks,
-                              struct view *largest)
+static void emit_largest_elements_of_masters(struct emit *e, const struct weight_ranks *ranks,
+                                             struct view *largest)
 {
     int64_t count = 0, next = 0;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++)
-        count += e->weights.bundle[b].ranks == ranks && ranks_agree_on_largest_element(e, b);
+        count += e->weights.bundle[b].ranks == ranks && has_largest_element_all_reduce(e, b);
     if (count == 0)
         return;
     struct view own = emit_tensor(e, "amax", CATEGORY_PARAMETER, DTYPE_F32, count, 0),
                 all = emit_tensor(e, "amax_all", CATEGORY_PARAMETER, DTYPE_F32, count, 0);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
-        if (e->weights.bundle[b].ranks != ranks || !ranks_agree_on_largest_element(e, b))
+        if (e->weights.bundle[b].ranks != ranks || !has_largest_element_all_reduce(e, b))
             continue;
         struct work work = quantised_work_of_own_part(e, b);
         work.quantise.finds = work.quantise.amax = 1;
@@ -61,13 +61,13 @@ static void emit_find_largest(struct emit *e, const struct weight_ranks *ranks,
 /* Emits the cast of a bundle's masters to the quantised dtype. If each rank casts a part, also emits the gather of the
  * parts and, unless the scales are the same on all ranks, that of the scales. Returns the last gather; IR_NONE: there
  * is none. */
-static op_id gather_quantised(struct emit *e, uint32_t b, struct view largest)
+static op_id emit_quantise_and_gather_bundle(struct emit *e, uint32_t b, struct view largest)
 {
     const struct weight_bundle_state *bundle = &e->weights.bundle[b];
     const struct products_recipe *recipe = products_recipe(e->choices);
     struct view scales = view_whole(e, bundle->narrow_scales);
     op_id last = {IR_NONE};
-    if (!weight_bundle_updates_are_shared(e, b)) {
+    if (!weight_bundle_update_is_sharded(e, b)) {
         struct work work = quantised_work_of_own_part(e, b);
         work.quantise.amax = recipe->has_amax_pass;
         const struct view master = view_whole(e, bundle->master);
@@ -92,7 +92,7 @@ static op_id gather_quantised(struct emit *e, uint32_t b, struct view largest)
 static void quantise_own_part_before_gathers(struct emit *e, uint32_t b, struct view largest)
 {
     struct weight_bundle_state *bundle = &e->weights.bundle[b];
-    bundle->largest_element_of_bundle = largest;
+    bundle->amax_of_bundle = largest;
     if (e->choices->profile->backward_quantises_again)
         return;
     struct view scales = view_whole(e, bundle->narrow_scales);
@@ -104,9 +104,9 @@ op_id early_gather_emit_all_bundles(struct emit *e)
     const struct op_tags before = e->tags;
     struct view *largest = arena_array(&e->arena, e->weights.bundle_count, sizeof *largest);
     op_id last = {IR_NONE};
-    weights_set_op_labels(e, PHASE_OPTIMIZER, REGION_WEIGHTS, IR_NONE);
-    emit_find_largest(e, &e->group.dense, largest);
-    emit_find_largest(e, &e->group.experts, largest);
+    weights_set_op_labels(e, PHASE_OPTIMIZER, REGION_WEIGHT_COLLECTIVES, IR_NONE);
+    emit_largest_elements_of_masters(e, &e->group.dense, largest);
+    emit_largest_elements_of_masters(e, &e->group.experts, largest);
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         const struct weight_bundle_state *bundle = &e->weights.bundle[b];
         op_id op = {IR_NONE};
@@ -116,9 +116,9 @@ op_id early_gather_emit_all_bundles(struct emit *e)
             bundle->ranks->shard_size > 1)
             quantise_own_part_before_gathers(e, b, largest[b]);
         else if (bundle->narrow.i != IR_NONE)
-            op = gather_quantised(e, b, largest[b]);
+            op = emit_quantise_and_gather_bundle(e, b, largest[b]);
         else if (e->choices->param_gather == PARAM_GATHER_OVERLAP &&
-                 weight_bundle_updates_are_shared(e, b))
+                 weight_bundle_update_is_sharded(e, b))
             op = weights_emit_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
                                          bundle->ranks->shard_group, bundle->param_shard,
                                          bundle->param);

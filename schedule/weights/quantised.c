@@ -14,7 +14,7 @@ struct work quantised_work_of_own_part(const struct emit *e, uint32_t bundle)
 {
     const struct weight_bundle_state *state = &e->weights.bundle[bundle];
     const uint64_t parts =
-        weight_bundle_updates_are_shared(e, bundle) ? state->ranks->shard_size : 1;
+        weight_bundle_update_is_sharded(e, bundle) ? state->ranks->shard_size : 1;
     const int64_t count = (int64_t)(state->elements / parts);
     const int64_t groups = quantised_expert_scale_count(e, bundle);
     /* The elements are taken as rows of 16, the block of SCALING_NV, or of 8 or 1 if they do not divide evenly. With
@@ -82,7 +82,7 @@ void quantised_make_buffers(struct emit *e, uint32_t bundle)
     const enum scaling scaling = (enum scaling)recipe->weight_scaling;
     const struct work work = quantised_work_of_own_part(e, bundle);
     const int64_t parts =
-        weight_bundle_updates_are_shared(e, bundle) ? (int64_t)state->ranks->shard_size : 1;
+        weight_bundle_update_is_sharded(e, bundle) ? (int64_t)state->ranks->shard_size : 1;
     state->narrow = emit_buffer(e, "w_narrow", CATEGORY_PARAMETER, (enum dtype)recipe->weight_dtype,
                                 parts * quantised_element_count(e, &work), 0);
     /* a scale of a whole tensor is the same on all ranks, so there is one for all parts */

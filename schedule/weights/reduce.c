@@ -38,7 +38,7 @@ void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op)
                (s->gradient[row].remote_grad != IR_NONE || bundle->ranks->shard_size > 1);
     if (!cut || bundle->elements == bundle->unpadded_elements)
         return;
-    weights_set_op_labels(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
+    weights_set_op_labels(s->e, PHASE_BACKWARD, REGION_WEIGHT_COLLECTIVES, op);
     emit_zeros(s->e, (struct view){s->gradient[row].buffer, bundle->unpadded_elements,
                                    bundle->elements - bundle->unpadded_elements});
 }
@@ -53,7 +53,8 @@ static void sum_over_tensor_ranks(struct shard *s, uint32_t row, uint16_t group,
     struct work work = {.kind = WORK_ALL_REDUCE, .all_reduce = {group, bytes_of_view(e, part)}};
     if (count == 0 || group == IR_NONE16)
         return;
-    s->gradient[row].reduction = emit_op(e, e->stream.grad_reduce, &work, &part, 1, &part, 1);
+    s->gradient[row].last_op_of_reduction =
+        emit_op(e, e->stream.grad_reduce, &work, &part, 1, &part, 1);
 }
 
 /* Sums the gradients of the projections of keys and values in part p, if several tensor ranks hold copies of a key and
@@ -64,7 +65,8 @@ static void emit_sum_copied_heads(struct shard *s, uint32_t row, uint32_t p, buf
     const struct emit *e = s->e;
     const int64_t q = transformer_q_columns(e->choices->model);
     for (size_t i = 0; i < ARRAY_LEN(projections); i++) {
-        const struct weight_slot *slot = weight_slot_of(e, p, projections[i]);
+        const struct weight_offset_and_shape *slot =
+            weight_offset_and_shape_of(e, p, projections[i]);
         if (slot->rows > 0)
             sum_over_tensor_ranks(s, row, e->tensor.group_of_kv_head_copies, grad,
                                   e->weights.part[p].first_element + slot->offset +
@@ -79,7 +81,7 @@ static void emit_sum_head_norms(struct shard *s, uint32_t row, uint32_t p, buffe
     static const enum weight norms[] = {WEIGHT_Q_NORM, WEIGHT_K_NORM};
     const struct emit *e = s->e;
     for (size_t i = 0; i < ARRAY_LEN(norms); i++) {
-        const struct weight_slot *slot = weight_slot_of(e, p, norms[i]);
+        const struct weight_offset_and_shape *slot = weight_offset_and_shape_of(e, p, norms[i]);
         sum_over_tensor_ranks(s, row, e->tensor.group, grad,
                               e->weights.part[p].first_element + slot->offset,
                               (uint64_t)(slot->rows * (slot->cols > 0 ? slot->cols : 1)));
@@ -94,8 +96,8 @@ static void sum_partial_gradients(struct shard *s, uint32_t row, buffer_id grad)
 {
     const struct emit *e = s->e;
     const uint32_t layers = (uint32_t)e->whole_model->layers,
-                   parts = part_index_of_end(e, END_PARTS);
-    const bool all_tokens = e->choices->row_ranks == 1;
+                   parts = part_index_of_model_end_part(e, END_PARTS);
+    const bool all_tokens = e->choices->sequence_parallel_ranks == 1;
     for (uint32_t p = 0; p < parts; p++) {
         const struct model_part *part = &e->weights.part[p];
         if (part->bundle != s->gradient[row].bundle)
@@ -118,12 +120,13 @@ static void sum_gradient_over_replicas(struct shard *s, uint32_t row, buffer_id 
     const struct weight_ranks *ranks = e->weights.bundle[s->gradient[row].bundle].ranks;
     if (ranks->replica_size == 1 || !s->gradient[row].is_last_reduced_of_bundle)
         return;
-    s->last_op_that_finishes_gradient = s->gradient[row].reduction = weights_emit_collective(
-        e, e->stream.grad_reduce, WORK_ALL_REDUCE, ranks->replica_group, part, part);
+    s->last_op_that_finishes_gradient = s->gradient[row].last_op_of_reduction =
+        weights_emit_collective(e, e->stream.grad_reduce, WORK_ALL_REDUCE, ranks->replica_group,
+                                part, part);
 }
 
 /* Emits a pass over a whole gradient that checks it for NaN. */
-static void check_for_nan(struct emit *e, buffer_id grad)
+static void emit_nan_check(struct emit *e, buffer_id grad)
 {
     struct view all = view_whole(e, grad);
     struct view sum = emit_tensor(e, "squares", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
@@ -131,8 +134,8 @@ static void check_for_nan(struct emit *e, buffer_id grad)
     emit_op(e, e->stream.compute, &work, &all, 1, &sum, 1);
 }
 
-static struct view new_tensor_like(struct emit *e, const char *stem, enum dtype dtype,
-                                   struct view x)
+static struct view new_gradient_tensor_like(struct emit *e, const char *stem, enum dtype dtype,
+                                            struct view x)
 {
     return emit_tensor(e, stem, CATEGORY_GRADIENT, dtype, (int64_t)x.count, 0);
 }
@@ -145,7 +148,8 @@ static struct view new_tensor_like(struct emit *e, const char *stem, enum dtype 
 static void emit_passes_that_flatten_gradient(struct emit *e, buffer_id grad)
 {
     struct view all = view_whole(e, grad);
-    emit_cast(e, emit_cast(e, all, new_tensor_like(e, "flat", e->weights.grad_dtype, all)), all);
+    emit_cast(e, emit_cast(e, all, new_gradient_tensor_like(e, "flat", e->weights.grad_dtype, all)),
+              all);
 }
 
 /* True if gradients that are kept in 16 bits are reduced in fp32. DeepSpeed does so if ranks share a sequence
@@ -159,7 +163,7 @@ static bool reduces_gradients_in_fp32(const struct emit *e)
 static buffer_id emit_widen_gradient(struct emit *e, buffer_id grad)
 {
     struct view all = view_whole(e, grad);
-    return emit_cast(e, all, new_tensor_like(e, "wide", DTYPE_F32, all)).buffer;
+    return emit_cast(e, all, new_gradient_tensor_like(e, "wide", DTYPE_F32, all)).buffer;
 }
 
 /* Emits the copies of a bucket of whole gradients, and returns the flat tensor. InternLM flattens a bucket, divides the
@@ -168,7 +172,7 @@ static buffer_id emit_widen_gradient(struct emit *e, buffer_id grad)
 static buffer_id flatten_gradient_bucket(struct emit *e, buffer_id grad)
 {
     struct view all = view_whole(e, grad),
-                flat = new_tensor_like(e, "flat", e->weights.grad_dtype, all);
+                flat = new_gradient_tensor_like(e, "flat", e->weights.grad_dtype, all);
     for (uint8_t i = 0; i + 1 < e->choices->profile->copy_passes_over_bucket; i++)
         emit_cast(e, all, flat);
     emit_cast(e, flat, all);
@@ -189,9 +193,9 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
     bool wide = reduces_gradients_in_fp32(e), each = weights_reduce_each_micro_batch(e->choices);
     gradient->adds_to_reduced_gradients = s->reduced_gradients[gradient->bundle]++ > 0;
     gradient->is_last_reduced_of_bundle = --s->gradients_left[gradient->bundle] == 0;
-    weights_set_op_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, op);
+    weights_set_op_labels(e, PHASE_BACKWARD, REGION_WEIGHT_COLLECTIVES, op);
     if (weights_have_zero_and_check_passes(e->choices))
-        check_for_nan(e, grad);
+        emit_nan_check(e, grad);
     if (profile->flattens_gradients && ranks->shard_size > 1 && each)
         emit_passes_that_flatten_gradient(e, grad);
     if (profile->copy_passes_over_bucket > 0 && !each &&
@@ -206,12 +210,12 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
             target = gradient->part_to_add =
                 weights_new_shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
                                          wide ? DTYPE_F32 : (enum dtype)e->weights.grad_dtype);
-        gradient->reduction = weights_emit_collective(e, e->stream.grad_reduce, WORK_REDUCE_SCATTER,
-                                                      ranks->shard_group, whole, target);
+        gradient->last_op_of_reduction = weights_emit_collective(
+            e, e->stream.grad_reduce, WORK_REDUCE_SCATTER, ranks->shard_group, whole, target);
         if (profile->buckets_all_reduced &&
             flat.i != IR_NONE) /* an all-reduce ends with an all-gather */
-            gradient->reduction = weights_emit_collective(e, e->stream.grad_reduce, WORK_ALL_GATHER,
-                                                          ranks->shard_group, target, flat);
+            gradient->last_op_of_reduction = weights_emit_collective(
+                e, e->stream.grad_reduce, WORK_ALL_GATHER, ranks->shard_group, target, flat);
     }
     if (gradient->part_to_add.i == IR_NONE)
         sum_gradient_over_replicas(s, row, part);
@@ -241,14 +245,15 @@ void shard_add_reduced_parts_to_kept(struct shard *s, uint32_t end, uint32_t i)
     while (s->next_gradient_to_add < end &&
            s->gradient[s->next_gradient_to_add].part_to_add.i == IR_NONE &&
            (e->weights.bundle[s->gradient[s->next_gradient_to_add].bundle].ranks->shard_size == 1 ||
-            s->gradient[s->next_gradient_to_add].reduction.i != IR_NONE))
+            s->gradient[s->next_gradient_to_add].last_op_of_reduction.i != IR_NONE))
         s->next_gradient_to_add++;
     for (uint32_t row = s->next_gradient_to_add; row < end; row++) {
         struct bundle_gradient *gradient = &s->gradient[row];
         if (gradient->part_to_add.i == IR_NONE || gradient->last_position >= i)
             continue;
         buffer_id kept = e->weights.bundle[gradient->bundle].grad_shard;
-        weights_set_op_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, gradient->reduction.i);
+        weights_set_op_labels(e, PHASE_BACKWARD, REGION_WEIGHT_COLLECTIVES,
+                              gradient->last_op_of_reduction.i);
         buffer_id part = cast_reduced_part_to_kept_dtype(s, gradient, kept);
         if (part.i != kept.i) {
             emit_add(e, view_whole(e, part), view_whole(e, kept), view_whole(e, kept));
@@ -268,7 +273,7 @@ void shard_reduce_tied_embedding(struct shard *s)
             continue;
         shard_add_reduced_parts_to_kept(s, s->gradient_count, IR_NONE);
         buffer_id grad = weights_gradient_of_optimizer(e, b);
-        weights_set_op_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
+        weights_set_op_labels(e, PHASE_BACKWARD, REGION_WEIGHT_COLLECTIVES, IR_NONE);
         s->last_op_that_finishes_gradient =
             weights_emit_collective(e, e->stream.grad_reduce, WORK_ALL_REDUCE,
                                     e->group.group_of_first_and_last_stages, grad, grad);
@@ -290,15 +295,15 @@ void shard_add_remote_sum(struct shard *s, uint32_t k)
  * calls later, when the sum has had time to end: this call first adds s->last_two_summed_gradients[0]. */
 static void sum_gradient_over_sharing_stages(struct shard *s, uint32_t row, uint32_t op)
 {
-    weights_set_op_labels(s->e, PHASE_BACKWARD, REGION_WEIGHTS, op);
+    weights_set_op_labels(s->e, PHASE_BACKWARD, REGION_WEIGHT_COLLECTIVES, op);
     shard_add_remote_sum(s, 0);
     s->last_two_summed_gradients[0] = s->last_two_summed_gradients[1];
     s->last_two_summed_gradients[1] = s->gradient[row].remote_grad;
-    s->gradient[row].reduction =
+    s->gradient[row].last_op_of_reduction =
         remote_sum_gradients(s->e, &s->e->weights.remote_grad[s->last_two_summed_gradients[1]]);
 }
 
-op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list)
+op_id shard_last_op_on_unshared_gradient(const struct shard *s, const struct op_list *list)
 {
     uint32_t last = 0;
     for (uint32_t row = 0; row < s->gradient_count; row++)
@@ -323,7 +328,7 @@ void shard_emit_reductions_due_at_op(struct shard *s, uint32_t i, uint32_t op)
             sum_gradient_over_sharing_stages(s, row, op);
         } else if (!shard_reduces_at_end(s)) {
             reduce_gradient(s, row, op);
-            s->last_op_that_finishes_gradient = shard_list_emitted(s);
+            s->last_op_that_finishes_gradient = shard_append_emitted_ops(s);
         }
     }
 }
@@ -343,13 +348,13 @@ bool shard_reduces_at_end(const struct shard *s)
 
 void shard_reduce_in_bundle_order(struct shard *s, const struct op_list *list)
 {
-    shard_list_emitted(s);
+    shard_append_emitted_ops(s);
     uint32_t begin = s->new_list.count;
     for (uint32_t b = 0; b < s->e->weights.bundle_count; b++)
         for (uint32_t row = 0; row < s->gradient_count; row++)
             if (s->gradient[row].bundle == b && s->gradient[row].remote_grad == IR_NONE) {
                 reduce_gradient(s, row, list->op[s->gradient[row].last_position]);
-                s->last_op_that_finishes_gradient = shard_list_emitted(s);
+                s->last_op_that_finishes_gradient = shard_append_emitted_ops(s);
             }
     if (!shard_reduces_in_bundle_order(s) && begin > 0 && s->new_list.count > begin)
         emit_add_dependency(

@@ -17,56 +17,56 @@ static bool stages_are_equal(const struct stages_sharing_unit *a,
     return a->chunk == b->chunk && a->first_stage == b->first_stage && a->count == b->count;
 }
 
-struct shared_bundle_part *remote_find_or_add_part(struct emit *e, uint32_t bundle,
-                                                   const struct stages_sharing_unit *shared)
+struct stage_bundle_part *remote_find_or_add_part(struct emit *e, uint32_t bundle,
+                                                  const struct stages_sharing_unit *shared)
 {
-    for (uint32_t i = 0; i < e->weights.shared_bundle_part_count; i++)
-        if (e->weights.shared_bundle_part[i].bundle == bundle &&
-            stages_are_equal(&e->weights.shared_bundle_part[i].shared, shared))
-            return &e->weights.shared_bundle_part[i];
-    e->weights.shared_bundle_part =
-        heap_grow(e->weights.shared_bundle_part, &e->weights.shared_bundle_part_capacity,
-                  e->weights.shared_bundle_part_count + 1u, sizeof *e->weights.shared_bundle_part);
-    struct shared_bundle_part *part =
-        &e->weights.shared_bundle_part[e->weights.shared_bundle_part_count++];
-    *part = (struct shared_bundle_part){.bundle = bundle,
-                                        .shared = *shared,
-                                        .param = {IR_NONE},
-                                        .grad = {IR_NONE},
-                                        .last_gradient_sum = {IR_NONE}};
+    for (uint32_t i = 0; i < e->weights.stage_bundle_part_count; i++)
+        if (e->weights.stage_bundle_part[i].bundle == bundle &&
+            stages_are_equal(&e->weights.stage_bundle_part[i].shared, shared))
+            return &e->weights.stage_bundle_part[i];
+    e->weights.stage_bundle_part =
+        heap_grow(e->weights.stage_bundle_part, &e->weights.stage_bundle_part_capacity,
+                  e->weights.stage_bundle_part_count + 1u, sizeof *e->weights.stage_bundle_part);
+    struct stage_bundle_part *part =
+        &e->weights.stage_bundle_part[e->weights.stage_bundle_part_count++];
+    *part = (struct stage_bundle_part){.bundle = bundle,
+                                       .shared = *shared,
+                                       .param = {IR_NONE},
+                                       .grad = {IR_NONE},
+                                       .last_gradient_sum = {IR_NONE}};
     return part;
 }
 
-static uint64_t elements_of_stage_part(const struct emit *e, const struct shared_bundle_part *part)
+static uint64_t elements_of_stage_part(const struct emit *e, const struct stage_bundle_part *part)
 {
     return e->weights.bundle[part->bundle].elements / part->shared.count;
 }
 
 /* Returns a view of `count` parts of a bundle that is in the buffer `whole`, from part number `index` on. Parts are
  * numbered as the stages that share the bundle are. */
-static struct view view_of_parts(const struct emit *e, const struct shared_bundle_part *part,
+static struct view view_of_parts(const struct emit *e, const struct stage_bundle_part *part,
                                  buffer_id whole, uint32_t index, uint32_t count)
 {
     uint64_t elements = elements_of_stage_part(e, part);
     return (struct view){whole, index * elements, count * elements};
 }
 
-static struct view view_of_own_part(const struct emit *e, const struct shared_bundle_part *part,
+static struct view view_of_own_part(const struct emit *e, const struct stage_bundle_part *part,
                                     buffer_id whole)
 {
     return view_of_parts(e, part, whole, part->shared.index, 1);
 }
 
-static buffer_id new_buffer_of_stage_part(struct emit *e, const struct shared_bundle_part *part,
+static buffer_id new_buffer_of_stage_part(struct emit *e, const struct stage_bundle_part *part,
                                           const char *stem, enum category category,
                                           enum dtype dtype)
 {
     return emit_buffer(e, stem, category, dtype, (int64_t)elements_of_stage_part(e, part), 0);
 }
 
-void remote_keep_own_part(struct emit *e, struct shared_bundle_part *part, buffer_id params)
+void remote_emit_copy_of_own_part(struct emit *e, struct stage_bundle_part *part, buffer_id params)
 {
-    part->parameters_arrived = true;
+    part->parameters_have_arrived = true;
     if (part->shared.owns_layers)
         return;
     part->param = new_buffer_of_stage_part(e, part, "param_part", CATEGORY_PARAMETER,
@@ -77,21 +77,22 @@ void remote_keep_own_part(struct emit *e, struct shared_bundle_part *part, buffe
     emit_op(e, stream, &work, &from, 1, &to, 1);
 }
 
-op_id remote_gather_parts(struct emit *e, const struct shared_bundle_part *part, buffer_id to)
+op_id remote_gather_parts(struct emit *e, const struct stage_bundle_part *part, buffer_id to)
 {
     struct view all = view_whole(e, to);
     struct view from = part->shared.owns_layers
                            ? view_of_own_part(e, part, e->weights.bundle[part->bundle].param)
                            : view_whole(e, part->param);
     uint16_t group = multiplex_group_of_stages(
-        e, "weights", (struct stage_span){part->shared.first_stage, part->shared.count});
+        e, "weights",
+        (struct stages_sharing_subsequence){part->shared.first_stage, part->shared.count});
     struct work work = {.kind = WORK_ALL_GATHER, .collective = {group, bytes_of_view(e, from)}};
     return emit_op(e, e->stream.weight_gather, &work, &from, 1, &all, 1);
 }
 
 op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad)
 {
-    struct shared_bundle_part *part =
+    struct stage_bundle_part *part =
         remote_find_or_add_part(e, remote_grad->bundle, &remote_grad->shared);
     bool adds = part->shared.owns_layers || part->grad.i != IR_NONE;
     buffer_id to = new_buffer_of_stage_part(e, part, adds ? "reduced" : "grad_part",
@@ -105,7 +106,8 @@ op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad)
                                        remote_grad->group, remote_grad->buffer, to);
 }
 
-struct view remote_view_of_gradient_sum(const struct emit *e, const struct shared_bundle_part *part)
+struct view remote_view_of_own_gradient_part(const struct emit *e,
+                                             const struct stage_bundle_part *part)
 {
     return part->shared.owns_layers
                ? view_of_own_part(e, part, e->weights.grad_buffer[part->bundle])
@@ -119,7 +121,7 @@ struct view remote_view_of_gradient_sum(const struct emit *e, const struct share
  * units. Within each kind, later chunks come first. */
 static int compare_parts_by_ready_time(const void *left, const void *right)
 {
-    const struct shared_bundle_part *a = left, *b = right;
+    const struct stage_bundle_part *a = left, *b = right;
     bool late_a = a->shared.first_stage < a->shared.chunk,
          late_b = b->shared.first_stage < b->shared.chunk;
     if (late_a != late_b)
@@ -144,8 +146,9 @@ static op_id emit_part_message(struct emit *e, enum work_kind kind, uint32_t pee
 /* Receives the parts `begin` to `end` - 1 of a gradient, which are next to each other, from their stages and adds them
  * to the owner's gradient. The receives wait for the last sum of the part and for op `last_unshared`, unless that is
  * IR_NONE. */
-static void receive_gradient_parts(struct emit *e, const struct shared_bundle_part *part,
-                                   uint32_t begin, uint32_t end, op_id last_unshared)
+static void emit_receive_and_add_gradient_parts(struct emit *e,
+                                                const struct stage_bundle_part *part,
+                                                uint32_t begin, uint32_t end, op_id last_unshared)
 {
     if (begin == end)
         return;
@@ -166,12 +169,12 @@ static void receive_gradient_parts(struct emit *e, const struct shared_bundle_pa
 
 void remote_return_gradient_parts(struct emit *e, op_id last_unshared)
 {
-    weights_set_op_labels(e, PHASE_BACKWARD, REGION_WEIGHTS, IR_NONE);
-    if (e->weights.shared_bundle_part_count > 0)
-        qsort(e->weights.shared_bundle_part, e->weights.shared_bundle_part_count,
-              sizeof *e->weights.shared_bundle_part, compare_parts_by_ready_time);
-    for (uint32_t i = 0; i < e->weights.shared_bundle_part_count; i++) {
-        const struct shared_bundle_part *part = &e->weights.shared_bundle_part[i];
+    weights_set_op_labels(e, PHASE_BACKWARD, REGION_WEIGHT_COLLECTIVES, IR_NONE);
+    if (e->weights.stage_bundle_part_count > 0)
+        qsort(e->weights.stage_bundle_part, e->weights.stage_bundle_part_count,
+              sizeof *e->weights.stage_bundle_part, compare_parts_by_ready_time);
+    for (uint32_t i = 0; i < e->weights.stage_bundle_part_count; i++) {
+        const struct stage_bundle_part *part = &e->weights.stage_bundle_part[i];
         const struct stages_sharing_unit *shared = &part->shared;
         if (part->last_gradient_sum.i == IR_NONE)
             continue;
@@ -179,7 +182,8 @@ void remote_return_gradient_parts(struct emit *e, op_id last_unshared)
             emit_part_message(e, WORK_SEND, shared->chunk, view_whole(e, part->grad));
             continue;
         }
-        receive_gradient_parts(e, part, 0, shared->index, last_unshared);
-        receive_gradient_parts(e, part, shared->index + 1, shared->count, last_unshared);
+        emit_receive_and_add_gradient_parts(e, part, 0, shared->index, last_unshared);
+        emit_receive_and_add_gradient_parts(e, part, shared->index + 1, shared->count,
+                                            last_unshared);
     }
 }

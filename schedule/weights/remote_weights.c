@@ -4,7 +4,7 @@
 #include "schedule/emit/process_groups.h"
 #include "schedule/pipeline/multiplex.h"
 
-struct unit_chunk_pass remote_pass_of(const struct emit *e, uint32_t op)
+struct unit_chunk_pass remote_pass_of_op(const struct emit *e, uint32_t op)
 {
     const struct op_table *table = &e->ir->op;
     const struct choices *c = e->choices;
@@ -17,10 +17,10 @@ struct unit_chunk_pass remote_pass_of(const struct emit *e, uint32_t op)
     return (struct unit_chunk_pass){chunk, table->micro[op], table->phase[op] == PHASE_FORWARD};
 }
 
-struct stages_sharing_unit remote_stages_of_unit(const struct emit *e, uint32_t chunk,
-                                                 uint32_t unit)
+struct stages_sharing_unit remote_stages_sharing_unit(const struct emit *e, uint32_t chunk,
+                                                      uint32_t unit)
 {
-    struct stage_span share =
+    struct stages_sharing_subsequence share =
         multiplex_stages_of_subsequence(e->choices, chunk, unit % e->choices->subsequences);
     return (struct stages_sharing_unit){.first_stage = share.first_stage,
                                         .count = share.count,
@@ -48,7 +48,7 @@ static void add_remote_grad(struct emit *e, uint32_t bundle, uint16_t group, uin
                              .gradient_sum_to_add = {IR_NONE}};
 }
 
-void remote_write_own_gradients_again(struct emit *e)
+void remote_select_own_gradients_again(struct emit *e)
 {
     e->weights.written = e->weights.written_weight_masks_by_micro_batch;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++)
@@ -57,7 +57,7 @@ void remote_write_own_gradients_again(struct emit *e)
 
 /* Makes backward ops write those gradients of e->weights.remote_grad, from row `begin` on, that belong to the unit's
  * chunk and to the stages of `group`. Returns false if there are none. */
-static bool use_remote_gradients(struct emit *e, uint32_t begin, uint16_t group)
+static bool select_remote_gradients_to_write(struct emit *e, uint32_t begin, uint16_t group)
 {
     bool found = false;
     for (uint32_t i = begin; i < e->weights.remote_grad_count; i++) {
@@ -73,20 +73,21 @@ static bool use_remote_gradients(struct emit *e, uint32_t begin, uint16_t group)
 
 void weights_choose_gradients_of_unit(struct emit *e)
 {
-    remote_write_own_gradients_again(e);
+    remote_select_own_gradients_again(e);
     if (e->unit.stages.count == 1)
         return;
     uint32_t begin = pipeline_shards_weights(e->choices) ? e->weights.remote_grad_count : 0;
     uint16_t group = multiplex_group_of_stages(
-        e, "sums", (struct stage_span){e->unit.stages.first_stage, e->unit.stages.count});
-    if (!use_remote_gradients(e, begin, group)) {
+        e, "sums",
+        (struct stages_sharing_subsequence){e->unit.stages.first_stage, e->unit.stages.count});
+    if (!select_remote_gradients_to_write(e, begin, group)) {
         uint64_t *touched =
-            arena_array(&e->arena, part_index_of_end(e, END_PARTS), sizeof *touched);
+            arena_array(&e->arena, part_index_of_model_end_part(e, END_PARTS), sizeof *touched);
         for (uint32_t b = 0; b < e->weights.bundle_count; b++)
             if (e->weights.bundle[b].chunk == e->unit.stages.chunk ||
                 e->weights.bundle[b].is_on_first_and_last_stage)
                 add_remote_grad(e, b, group, touched);
-        use_remote_gradients(e, begin, group);
+        select_remote_gradients_to_write(e, begin, group);
     }
 }
 
@@ -95,7 +96,7 @@ static op_id emit_broadcast(struct emit *e, const struct stages_sharing_unit *sh
 {
     struct view from = view_whole(e, e->weights.bundle[bundle].param), all = view_whole(e, to);
     uint16_t group = multiplex_group_of_stages(
-        e, "weights", (struct stage_span){shared->first_stage, shared->count});
+        e, "weights", (struct stages_sharing_subsequence){shared->first_stage, shared->count});
     struct work work = {
         .kind = WORK_BROADCAST,
         .broadcast = {group, bytes_of_view(e, all), shared->chunk - shared->first_stage}};
@@ -105,18 +106,18 @@ static op_id emit_broadcast(struct emit *e, const struct stages_sharing_unit *sh
 buffer_id remote_receive_params(struct emit *e, struct unit_chunk_pass pass, uint32_t bundle,
                                 op_id *op)
 {
-    struct stages_sharing_unit shared = remote_stages_of_unit(e, pass.chunk, pass.unit);
+    struct stages_sharing_unit shared = remote_stages_sharing_unit(e, pass.chunk, pass.unit);
     buffer_id to = emit_buffer(e, "borrowed", CATEGORY_PARAMETER, e->choices->dtype,
                                (int64_t)e->weights.bundle[bundle].elements, 0);
-    struct shared_bundle_part *part =
+    struct stage_bundle_part *part =
         pipeline_shards_weights(e->choices) ? remote_find_or_add_part(e, bundle, &shared) : NULL;
-    if (part != NULL && part->parameters_arrived) {
+    if (part != NULL && part->parameters_have_arrived) {
         *op = remote_gather_parts(e, part, to);
         return to;
     }
     *op = emit_broadcast(e, &shared, bundle, to);
     if (part != NULL)
-        remote_keep_own_part(e, part, to);
+        remote_emit_copy_of_own_part(e, part, to);
     return to;
 }
 
@@ -138,7 +139,7 @@ void remote_add_to_own_gradient(struct emit *e, const struct remote_grad *remote
     struct view sum = view_whole(e, remote_grad->gradient_sum_to_add);
     struct view to = {e->weights.grad_buffer[remote_grad->bundle], 0, sum.count};
     if (pipeline_shards_weights(e->choices))
-        to = remote_view_of_gradient_sum(
+        to = remote_view_of_own_gradient_part(
             e, remote_find_or_add_part(e, remote_grad->bundle, &remote_grad->shared));
     emit_add(e, sum, to, to);
 }

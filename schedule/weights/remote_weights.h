@@ -31,12 +31,12 @@ struct unit_chunk_pass {
     bool is_forward;
 };
 /* Returns the stages that share a unit in a chunk. The member `group` is not set. */
-struct stages_sharing_unit remote_stages_of_unit(const struct emit *e, uint32_t chunk,
-                                                 uint32_t unit);
+struct stages_sharing_unit remote_stages_sharing_unit(const struct emit *e, uint32_t chunk,
+                                                      uint32_t unit);
 /* Returns the pass to which an op belongs. */
-struct unit_chunk_pass remote_pass_of(const struct emit *e, uint32_t op);
+struct unit_chunk_pass remote_pass_of_op(const struct emit *e, uint32_t op);
 /* Makes backward ops write the stage's own gradients again. */
-void remote_write_own_gradients_again(struct emit *e);
+void remote_select_own_gradients_again(struct emit *e);
 /* Sends a bundle's parameters from the owner to all stages that share a unit; if these stages hold parts of it already,
  * gathers the parts instead. Sets *op to the op that does so. Returns the new buffer in which this stage receives the
  * parameters. The owner receives them as well, since meanwhile its other units read its own parameters. With
@@ -55,21 +55,21 @@ void remote_add_to_own_gradient(struct emit *e, const struct remote_grad *remote
 void remote_return_gradient_parts(struct emit *e, op_id last_unshared);
 
 /* ---- stages that hold parts of weights (schedule/weights/remote_parts.c) ---- */
-/* Returns the row of e->weights.shared_bundle_part for a bundle that the stages `shared` share; the first call for them
+/* Returns the row of e->weights.stage_bundle_part for a bundle that the stages `shared` share; the first call for them
  * adds the row. The pointer is valid until the next call. */
-struct shared_bundle_part *remote_find_or_add_part(struct emit *e, uint32_t bundle,
-                                                   const struct stages_sharing_unit *shared);
+struct stage_bundle_part *remote_find_or_add_part(struct emit *e, uint32_t bundle,
+                                                  const struct stages_sharing_unit *shared);
 /* Emits the copy of this stage's part out of `params`, the parameters that were sent, unless this stage owns the
  * layers. The copy has a stream of its own, beside the computation, which has not reached the bundle yet. */
-void remote_keep_own_part(struct emit *e, struct shared_bundle_part *part, buffer_id params);
+void remote_emit_copy_of_own_part(struct emit *e, struct stage_bundle_part *part, buffer_id params);
 /* Emits the gather of all stages' parts into the buffer `to`, and returns the op. */
-op_id remote_gather_parts(struct emit *e, const struct shared_bundle_part *part, buffer_id to);
+op_id remote_gather_parts(struct emit *e, const struct stage_bundle_part *part, buffer_id to);
 /* Emits the sum of a unit's gradient over the stages that share the unit, by which each stage gets its part of the sum.
  * Returns the op. */
 op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad);
 /* Returns the view to which the sums of this stage's part are added: on the owner, a range of its own gradient. */
-struct view remote_view_of_gradient_sum(const struct emit *e,
-                                        const struct shared_bundle_part *part);
+struct view remote_view_of_own_gradient_part(const struct emit *e,
+                                             const struct stage_bundle_part *part);
 
 /* Makes the backward ops that follow write the gradients of the unit that starts: the stage's own or, if the unit is
  * shared, those that the sharing stages will sum. With HELPERS_SHARD each shared unit has gradients of its own;

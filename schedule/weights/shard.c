@@ -25,8 +25,8 @@
 /* True if the bundle belongs to FSDP's root module of a stage: embedding, or final norm and head. */
 static bool is_bundle_of_fsdp_root(const struct emit *e, uint32_t bundle)
 {
-    return bundle == e->weights.part[part_index_of_end(e, PART_EMBEDDING)].bundle ||
-           bundle == e->weights.part[part_index_of_end(e, PART_HEAD)].bundle;
+    return bundle == e->weights.part[part_index_of_model_end_part(e, PART_EMBEDDING)].bundle ||
+           bundle == e->weights.part[part_index_of_model_end_part(e, PART_HEAD)].bundle;
 }
 
 /* True if the pipeline's stages are those of torch.distributed.pipelining. */
@@ -49,8 +49,8 @@ static bool is_in_root_forward(const struct shard *s, uint32_t op)
 /* True if `op` needs a new gather of a bundle that op `before` was the last to read: `before` belongs to a forward,
  * `op` to a backward, and the bundle has been freed in between. A layer's bundle is freed there on PyTorch's stages,
  * where the backward is that of another micro-batch; the root bundle is freed with RESHARD_ROOT. */
-static bool begins_new_backward(const struct shard *s, uint32_t bundle, uint32_t before,
-                                uint32_t op)
+static bool backward_needs_new_gather(const struct shard *s, uint32_t bundle, uint32_t before,
+                                      uint32_t op)
 {
     bool freed = is_bundle_of_fsdp_root(s->e, bundle) ? s->e->choices->reshard == RESHARD_ROOT
                                                       : has_torch_pipeline_stages(s->e);
@@ -75,9 +75,9 @@ static bool bundles_are_of_same_layers(const struct shard *s, uint32_t a, uint32
 
 /* Returns the run that a use of the bundle by `op` continues; NULL: the use begins a new run. Uses of other bundles of
  * the same layers in between do not end a run. */
-static struct weight_use_run *use_run_continued_by_op(const struct shard *s,
-                                                      const struct op_list *list, uint32_t bundle,
-                                                      struct unit_chunk_pass pass, uint32_t op)
+static struct weight_use_run *
+find_use_run_that_op_continues(const struct shard *s, const struct op_list *list, uint32_t bundle,
+                               struct unit_chunk_pass pass, uint32_t op)
 {
     uint32_t r = s->run_count;
     while (r > 0 && s->run[r - 1].bundle != bundle &&
@@ -86,13 +86,14 @@ static struct weight_use_run *use_run_continued_by_op(const struct shard *s,
     struct weight_use_run *run = r > 0 ? &s->run[r - 1] : NULL;
     bool same = run != NULL && run->bundle == bundle && run->using_pass.chunk == pass.chunk &&
                 run->using_pass.unit == pass.unit && run->using_pass.is_forward == pass.is_forward;
-    return same && !begins_new_backward(s, bundle, list->op[run->end_position - 1], op) ? run
-                                                                                        : NULL;
+    return same && !backward_needs_new_gather(s, bundle, list->op[run->end_position - 1], op)
+               ? run
+               : NULL;
 }
 
 /* Returns the count-th run before run r among the runs whose bundles are of the same kind as that of r
  * (bundle_kind_of_use_run()); IR_NONE: there are fewer. count 0: run r itself. */
-static uint32_t run_of_same_kind_before(const struct shard *s, uint32_t r, uint32_t count)
+static uint32_t nth_run_of_same_kind_before(const struct shard *s, uint32_t r, uint32_t count)
 {
     const uint32_t kind = bundle_kind_of_use_run(s, r);
     while (count > 0 && r > 0)
@@ -109,7 +110,7 @@ static bool next_run_is_of_same_layers(const struct shard *s, uint32_t r)
 
 /* Returns the last run of the layer that comes `count` layers after the layer of run r; if there are fewer, the last
  * run. */
-static uint32_t last_run_of_layer_after(const struct shard *s, uint32_t r, uint32_t count)
+static uint32_t last_use_run_of_nth_layer_after(const struct shard *s, uint32_t r, uint32_t count)
 {
     for (; r + 1 < s->run_count; r++)
         if (!next_run_is_of_same_layers(s, r) && count-- == 0)
@@ -136,11 +137,11 @@ static void record_read(struct shard *s, const struct op_list *list, uint32_t bu
     uint32_t op = list->op[i];
     struct unit_chunk_pass pass = {0, 0, false};
     if (s->has_remote_weights) {
-        pass = remote_pass_of(s->e, op);
-        if (remote_stages_of_unit(s->e, pass.chunk, pass.unit).count == 1)
+        pass = remote_pass_of_op(s->e, op);
+        if (remote_stages_sharing_unit(s->e, pass.chunk, pass.unit).count == 1)
             return;
     }
-    struct weight_use_run *before = use_run_continued_by_op(s, list, bundle, pass, op);
+    struct weight_use_run *before = find_use_run_that_op_continues(s, list, bundle, pass, op);
     if (before != NULL) {
         before->end_position = i + 1;
         return;
@@ -163,7 +164,7 @@ static void record_write(struct shard *s, uint32_t buffer, uint32_t i)
                                      .bundle = of->grad,
                                      .first_position = i,
                                      .remote_grad = of->remote_grad,
-                                     .reduction = {IR_NONE},
+                                     .last_op_of_reduction = {IR_NONE},
                                      .part_to_add = {IR_NONE}};
         s->gradients_left[of->grad] += of->remote_grad == IR_NONE;
     }
@@ -204,7 +205,8 @@ static bool runs_use_same_root_gather(const struct shard *s, const struct op_lis
                  is_in_root_forward(s, list->op[a->end_position - 1]) &&
                  !is_in_root_forward(s, list->op[b->first_position]);
     return weights_have_root_unit(s->e->choices) && !freed &&
-           b->bundle == s->e->weights.part[part_index_of_end(s->e, PART_EMBEDDING)].bundle &&
+           b->bundle ==
+               s->e->weights.part[part_index_of_model_end_part(s->e, PART_EMBEDDING)].bundle &&
            s->ir->op.micro[list->op[a->first_position]] ==
                s->ir->op.micro[list->op[b->first_position]];
 }
@@ -255,7 +257,7 @@ static buffer_id copy_part_to_device(struct shard *s, buffer_id part, uint32_t a
 {
     struct view from = view_whole(s->e, part);
     struct view to = emit_tensor_like(s->e, from, (int64_t)from.count, "fetched", MEMORY_HBM);
-    op_id op = emit_copy(s->e, WORK_H2D, false, from, to);
+    op_id op = emit_host_device_copy(s->e, WORK_H2D, false, from, to);
     if (after != IR_NONE)
         emit_add_dependency(s->e, op, (op_id){after});
     return to.buffer;
@@ -275,7 +277,7 @@ static buffer_id own_part_in_8_bits_to_gather(struct emit *e, uint32_t b)
     struct view scales = view_whole(e, bundle->narrow_scales);
     return bundle->own_part_in_8_bits.i != IR_NONE
                ? bundle->own_part_in_8_bits
-               : quantised_emit_own_part(e, b, bundle->largest_element_of_bundle, &scales).buffer;
+               : quantised_emit_own_part(e, b, bundle->amax_of_bundle, &scales).buffer;
 }
 
 /* Emits the gather of the parameters of run r before the op at position i (if the weights are sent to other stages,
@@ -292,10 +294,10 @@ static void emit_gather_of_run(struct shard *s, uint32_t r, uint32_t i, const st
         return;
     }
     uint32_t first = in->op[run->first_position];
-    uint32_t before = run_of_same_kind_before(s, r, e->choices->profile->prefetch_layers + 1);
+    uint32_t before = nth_run_of_same_kind_before(s, r, e->choices->profile->prefetch_layers + 1);
     buffer_id part = e->weights.bundle[run->bundle].param_shard;
     op_id op;
-    weights_set_op_labels(e, (enum phase)s->ir->op.phase[first], REGION_WEIGHTS, first);
+    weights_set_op_labels(e, (enum phase)s->ir->op.phase[first], REGION_WEIGHT_COLLECTIVES, first);
     if (s->has_remote_weights) {
         run->gathered_buffer = remote_receive_params(e, run->using_pass, run->bundle, &op);
         if (run->using_pass.chunk == e->stage)
@@ -318,7 +320,7 @@ static void emit_gather_of_run(struct shard *s, uint32_t r, uint32_t i, const st
         }
         buffer_id to = run->gathered_buffer;
         if (e->choices->profile->gathers_to_flat_buffer)
-            to = run->flat_buffer = ir_add_buffer_like(s->ir, run->gathered_buffer);
+            to = run->flat_gather_buffer = ir_add_buffer_like(s->ir, run->gathered_buffer);
         op = weights_emit_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
                                      e->weights.bundle[run->bundle].ranks->shard_group, part, to);
     }
@@ -333,16 +335,17 @@ static void emit_gather_of_run(struct shard *s, uint32_t r, uint32_t i, const st
  * gather may overlap (FSDPParamGroup.wait_for_unshard()). */
 static void copy_from_flat_buffer(struct shard *s, const struct weight_use_run *run, uint32_t op)
 {
-    if (run->flat_buffer.i == IR_NONE)
+    if (run->flat_gather_buffer.i == IR_NONE)
         return;
     enum phase phase = (enum phase)s->ir->op.phase[op];
-    struct view from = view_whole(s->e, run->flat_buffer),
+    struct view from = view_whole(s->e, run->flat_gather_buffer),
                 to = view_whole(s->e, run->gathered_buffer);
-    weights_set_op_labels(s->e, phase, REGION_WEIGHTS, op);
-    emit_pack(s->e, WORK_PACK, from, to, (int64_t)from.count, 1, 1);
-    if (phase == PHASE_FORWARD && s->last_flat_copy.i != IR_NONE)
-        emit_extend_lifetime(s->e, s->last_flat_copy, s->e->last_compute);
-    s->last_flat_copy = phase == PHASE_FORWARD ? run->flat_buffer : (buffer_id){IR_NONE};
+    weights_set_op_labels(s->e, phase, REGION_WEIGHT_COLLECTIVES, op);
+    emit_pack_or_unpack(s->e, WORK_PACK, from, to, (int64_t)from.count, 1, 1);
+    if (phase == PHASE_FORWARD && s->flat_buffer_of_last_copy.i != IR_NONE)
+        emit_extend_lifetime(s->e, s->flat_buffer_of_last_copy, s->e->last_compute);
+    s->flat_buffer_of_last_copy =
+        phase == PHASE_FORWARD ? run->flat_gather_buffer : (buffer_id){IR_NONE};
 }
 
 /* Emits, before the op at position i, the gathers of all runs up to `last` that are not emitted yet. */
@@ -356,20 +359,23 @@ static void emit_gathers_up_to_run(struct shard *s, uint32_t last, uint32_t i,
 
 /* Emits the gathers that are due before the op at position i, which belongs to run r, and the copy out of the run's
  * flat buffer. Makes the op read the gathered parameters. */
-static void gather_before_op(struct shard *s, uint32_t r, uint32_t i, const struct op_list *in)
+static void emit_gathers_due_before_op(struct shard *s, uint32_t r, uint32_t i,
+                                       const struct op_list *in)
 {
     const struct profile *profile = s->e->choices->profile;
     const struct weight_use_run *run = &s->run[r];
     uint32_t op = in->op[i],
              param = placeholder_buffer_of_params(&s->e->weights.bundle[run->bundle]).i;
     if (run->first_position == i)
-        emit_gathers_up_to_run(s,
-                               profile->gathers_after_core
-                                   ? r
-                                   : last_run_of_layer_after(s, r, profile->prefetch_layers),
+        emit_gathers_up_to_run(
+            s,
+            profile->prefetches_weights_after_core
+                ? r
+                : last_use_run_of_nth_layer_after(s, r, profile->prefetch_layers),
+            i, in);
+    if (run->position_after_attention_core == i)
+        emit_gathers_up_to_run(s, last_use_run_of_nth_layer_after(s, r, profile->prefetch_layers),
                                i, in);
-    if (run->position_after_core == i)
-        emit_gathers_up_to_run(s, last_run_of_layer_after(s, r, profile->prefetch_layers), i, in);
     if (run->first_position == i)
         copy_from_flat_buffer(s, run, op);
     for (uint32_t k = 0; run->gathered_buffer.i != IR_NONE && k < s->ir->op.read_count[op]; k++)
@@ -377,16 +383,16 @@ static void gather_before_op(struct shard *s, uint32_t r, uint32_t i, const stru
             ir_redirect_operand(s->ir, op, k, run->gathered_buffer);
 }
 
-/* Sets position_after_core of each run: the position after the last op of attention in a forward or its
+/* Sets position_after_attention_core of each run: the position after the last op of attention in a forward or its
  * recomputation. */
-static void find_core_ends(struct shard *s, const struct op_list *list)
+static void set_positions_after_attention_core(struct shard *s, const struct op_list *list)
 {
     const struct ir *ir = s->ir;
     for (uint32_t r = 0; r < s->run_count; r++) {
         for (uint32_t i = s->run[r].first_position; i + 1 < s->run[r].end_position; i++) {
             uint32_t op = list->op[i];
             if (ir->op.region[op] == REGION_ATTENTION && ir->op.phase[op] != PHASE_BACKWARD)
-                s->run[r].position_after_core = i + 1;
+                s->run[r].position_after_attention_core = i + 1;
         }
     }
 }
@@ -395,7 +401,7 @@ static void find_core_ends(struct shard *s, const struct op_list *list)
  * last reduction; else each bundle is updated as soon as its gradient is final, while others are being reduced. Updates
  * are in the order of bundles if shard_reduces_in_bundle_order() says so, else in the order in which gradients become
  * final; then a tied embedding that two stages hold comes last. */
-static void emit_end_of_step(struct shard *s)
+static void emit_clipping_and_updates(struct shard *s)
 {
     struct emit *e = s->e;
     bool in_order = shard_reduces_in_bundle_order(s), clips = weights_clip_gradients(e->choices);
@@ -414,10 +420,10 @@ static void emit_end_of_step(struct shard *s)
             if (clips)
                 continue;
             shard_add_reduced_parts_to_kept(s, row + 1, IR_NONE);
-            weights_update(e, &b, 1);
+            weights_emit_clip_and_update(e, &b, 1);
         }
     if (in_order || clips)
-        weights_update(e, bundle, count);
+        weights_emit_clip_and_update(e, bundle, count);
     /* The first op of clipping waits for the last reduction. The others come after it on its stream, or wait for ops
      * there. */
     if (clips && s->ir->op.count > emitted)
@@ -452,16 +458,16 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
         .gathers_params = weights_shard_params(e->choices) && e->group.dense.shard_size > 1,
         .has_remote_weights = pipeline_has_remote_weights(e->choices),
         .last_two_summed_gradients = {IR_NONE, IR_NONE},
-        .last_flat_copy = {IR_NONE},
+        .flat_buffer_of_last_copy = {IR_NONE},
     };
     if (s->has_remote_weights)
-        remote_write_own_gradients_again(e);
+        remote_select_own_gradients_again(e);
     record_bundles_of_buffers(s);
     s->gradients_left = arena_array(&s->arena, e->weights.bundle_count, sizeof *s->gradients_left);
     s->reduced_gradients =
         arena_array(&s->arena, e->weights.bundle_count, sizeof *s->reduced_gradients);
     find_use_runs(s, list);
-    find_core_ends(s, list);
+    set_positions_after_attention_core(s, list);
     if (!s->has_remote_weights)
         find_runs_that_reuse_gathers(s, list);
 }
@@ -480,8 +486,8 @@ static void begin_gradients_written_by_op(struct shard *s, uint32_t i, uint32_t 
         if (two_before == IR_NONE || !shard_write_waits_for_reduction(s, row))
             continue;
         const struct bundle_gradient *before = &s->gradient[two_before];
-        if (before->last_position < i && before->reduction.i != IR_NONE)
-            emit_add_dependency(s->e, (op_id){op}, before->reduction);
+        if (before->last_position < i && before->last_op_of_reduction.i != IR_NONE)
+            emit_add_dependency(s->e, (op_id){op}, before->last_op_of_reduction);
     }
 }
 
@@ -498,13 +504,13 @@ static void rewrite_list(struct shard *s, const struct op_list *list)
             r++;
         for (uint32_t k = r; k < s->run_count && s->run[k].first_position <= i; k++)
             if (s->run[k].end_position > i)
-                gather_before_op(s, k, i, list);
+                emit_gathers_due_before_op(s, k, i, list);
         if (backward_ends_at_position(s, list, i))
             shard_add_reduced_parts_to_kept(s, s->gradient_count, i);
         begin_gradients_written_by_op(s, i, op, &next);
         if (held.i != IR_NONE)
             emit_add_dependency(s->e, (op_id){op}, held);
-        shard_list_emitted(s);
+        shard_append_emitted_ops(s);
         op_list_push(&s->new_list, (op_id){op});
         uint32_t emitted = s->ir->op.count;
         shard_emit_reductions_due_at_op(s, i, op);
@@ -550,10 +556,10 @@ static void extend_gradient_lifetimes(struct emit *e)
 
 /* Emits the gathers with which a step begins. If layers may not compute meanwhile (PARAM_GATHER_END), the first op of
  * the list waits for the last gather. */
-static void begin_step(struct shard *s, const struct op_list *list)
+static void emit_gathers_that_begin_step(struct shard *s, const struct op_list *list)
 {
     op_id last = early_gather_emit_all_bundles(s->e);
-    shard_list_emitted(s);
+    shard_append_emitted_ops(s);
     if (last.i != IR_NONE && s->e->choices->param_gather == PARAM_GATHER_END && list->count > 0)
         emit_add_dependency(s->e, (op_id){list->op[0]}, last);
 }
@@ -563,12 +569,12 @@ void pass_weights(struct emit *e, struct op_list *list)
     struct shard s;
     shard_init(&s, e, list);
     if (e->choices->scope == SCOPE_STEP)
-        begin_step(&s, list);
+        emit_gathers_that_begin_step(&s, list);
     rewrite_list(&s, list);
     for (uint32_t k = 0; k < 2; k++)
         shard_add_remote_sum(&s, k);
     if (pipeline_shards_weights(e->choices))
-        remote_return_gradient_parts(e, shard_last_unshared_op(&s, list));
+        remote_return_gradient_parts(e, shard_last_op_on_unshared_gradient(&s, list));
     if (shard_reduces_at_end(&s))
         shard_reduce_in_bundle_order(&s, list);
     shard_reduce_tied_embedding(&s);
@@ -577,10 +583,10 @@ void pass_weights(struct emit *e, struct op_list *list)
         shard_add_reduced_parts_to_kept(&s, s.gradient_count, IR_NONE);
     shard_wait_between_backward_and_step(&s);
     if (e->choices->scope == SCOPE_STEP)
-        emit_end_of_step(&s);
+        emit_clipping_and_updates(&s);
     extend_gradient_lifetimes(e);
     extend_root_lifetime(&s, list);
-    shard_list_emitted(&s);
+    shard_append_emitted_ops(&s);
     free(s.run);
     free(s.gradient);
     free(s.buffer);

@@ -13,13 +13,13 @@ struct weight_use_run {
     struct unit_chunk_pass using_pass;
     /* the position after the core of attention in a forward or its recomputation; equal to first_position if the run
      * has none */
-    uint32_t position_after_core;
+    uint32_t position_after_attention_core;
     /* the earlier run whose gathered parameters this run uses; IR_NONE: the run has a gather of its own */
     uint32_t earlier_gather_run;
     buffer_id gathered_buffer;
     /* with the profile's switch gathers_to_flat_buffer: the buffer into which parameters are gathered, and from which
      * they are copied to `gathered_buffer`; IR_NONE: they are gathered there at once */
-    buffer_id flat_buffer;
+    buffer_id flat_gather_buffer;
 };
 
 /* The gradient of one bundle in one micro-batch or in one shared unit, or, in a buffer for several of them, their
@@ -30,7 +30,7 @@ struct bundle_gradient {
     bool is_last_reduced_of_bundle; /* no gradient of its bundle is reduced later */
     bool adds_to_reduced_gradients; /* other gradients of its bundle have been reduced before */
     uint32_t remote_grad;           /* row of e->weights.remote_grad, or IR_NONE */
-    op_id reduction;                /* the last op of its reduction; IR_NONE: none yet */
+    op_id last_op_of_reduction;     /* the last op of its reduction; IR_NONE: none yet */
     /* this rank's reduced part, until it has been cast to, or added to, the kept part; IR_NONE: nothing is left to
      * do */
     buffer_id part_to_add;
@@ -63,7 +63,7 @@ struct shard {
     size_t run_capacity;
     uint32_t first_run_without_gather; /* the first run that has not been gathered for */
     /* the flat buffer of the last copy in the current forward; IR_NONE: none */
-    buffer_id last_flat_copy;
+    buffer_id flat_buffer_of_last_copy;
     /* ---- reductions (reduce.c) ---- */
     struct bundle_gradient *gradient; /* in the order of their first writes */
     uint32_t gradient_count;
@@ -80,7 +80,7 @@ struct shard {
 
 /* Appends the ops that have been emitted since the last call to the new list. Returns the last op of the list; IR_NONE:
  * the list is empty. */
-static inline op_id shard_list_emitted(struct shard *s)
+static inline op_id shard_append_emitted_ops(struct shard *s)
 {
     for (; s->first_unlisted_op < s->ir->op.count; s->first_unlisted_op++)
         op_list_push(&s->new_list, (op_id){s->first_unlisted_op});
@@ -109,7 +109,7 @@ void shard_reduce_tied_embedding(struct shard *s);
  * the sum. */
 void shard_add_remote_sum(struct shard *s, uint32_t k);
 /* Returns the last op that adds to a gradient of units which this stage does not share; IR_NONE: there is none. */
-op_id shard_last_unshared_op(const struct shard *s, const struct op_list *list);
+op_id shard_last_op_on_unshared_gradient(const struct shard *s, const struct op_list *list);
 /* Reduces the gradients to which `op`, at position i, is the last to add; each once, even if the op writes several
  * parts of it. Gradients of shared units are summed over the unit's stages. Others are left for
  * shard_reduce_in_bundle_order() if all are reduced at the end. */

@@ -45,7 +45,7 @@ static void emit_update_of_bundle(struct emit *e, uint32_t b, buffer_id squares)
         read = new_host_buffer(e, sent.buffer, MEMORY_PINNED);
         if (!stays)
             written = new_host_buffer(e, param, pageable ? MEMORY_PAGEABLE : MEMORY_PINNED);
-        emit_copy(e, WORK_D2H, false, sent, view_whole(e, read));
+        emit_host_device_copy(e, WORK_D2H, false, sent, view_whole(e, read));
     }
     /* AdamW also writes the parameters, unless they are the masters, or quantised weights, which the next step makes */
     bool copies = bundle->master.i != param.i && !narrow;
@@ -62,17 +62,17 @@ static void emit_update_of_bundle(struct emit *e, uint32_t b, buffer_id squares)
         !stays) /* CUDA reads pageable memory when the copy is called, not when its stream comes to it */
         emit_host_wait(e, e->stream.host);
     if (host && !stays)
-        emit_copy(e, WORK_H2D, pageable, view_whole(e, written), view_whole(e, param));
+        emit_host_device_copy(e, WORK_H2D, pageable, view_whole(e, written), view_whole(e, param));
     if (gather_after) {
-        e->tags.region = REGION_WEIGHTS;
+        e->tags.region = REGION_WEIGHT_COLLECTIVES;
         weights_emit_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
                                 bundle->ranks->shard_group, param, bundle->param);
     }
 }
 
-void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count)
+void weights_emit_clip_and_update(struct emit *e, const uint32_t *bundle, uint32_t count)
 {
-    buffer_id squares = weights_clip(e, bundle, count);
+    buffer_id squares = weights_emit_clipping(e, bundle, count);
     for (uint32_t i = 0; i < count; i++)
         emit_update_of_bundle(e, bundle[i], squares);
 }

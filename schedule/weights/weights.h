@@ -12,11 +12,11 @@
  * buffer with that number, by which AdamW scales the gradients, in the optimizer's memory. Returns IR_NONE if AdamW
  * does not scale: count is 0, gradients are not clipped, or a pass of its own on the device has scaled them
  * (CLIPPING_BY_SEPARATE_PASS). */
-buffer_id weights_clip(struct emit *e, const uint32_t *bundle, uint32_t count);
+buffer_id weights_emit_clipping(struct emit *e, const uint32_t *bundle, uint32_t count);
 
 /* --- the optimizer's step (schedule/weights/update.c) --- */
 /* Emits the clipping of the gradients of bundle[count], and then the updates of these bundles, in this order. */
-void weights_update(struct emit *e, const uint32_t *bundle, uint32_t count);
+void weights_emit_clip_and_update(struct emit *e, const uint32_t *bundle, uint32_t count);
 
 /* Adds the casts of fp32 parameters that autocast makes to the list, and makes ops read the 16-bit copies
  * (schedule/weights/autocast.c). Changes nothing if autocast casts no parameters. */

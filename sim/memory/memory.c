@@ -68,7 +68,7 @@ static void find_peaks(const struct memory_changes *c, const struct live_buffers
     for (size_t i = 0; i < c->count; i++) {
         for (; gap_count > 0 && gap->next_change_row == i; gap++, gap_count--) {
             add_gap_growth(gap, live, category);
-            shift_s += gap->shift_s;
+            shift_s += gap->left_out_copies_s;
         }
         const struct memory_change *change = &c->row[i];
         const struct live_buffer *buffer = &live_buffers->row[change->row];
@@ -92,7 +92,7 @@ static void find_peaks(const struct memory_changes *c, const struct live_buffers
 /* ---- host memory over the ranks of a node ---- */
 
 /* The host buffers and their changes, by class of ranks, until they are summed over the ranks of each node. */
-struct host_memory_changes_of_node {
+struct host_memory_changes_by_class {
     struct live_buffers *live_buffers;
     struct memory_changes *memory_changes_by_class;
 };
@@ -151,12 +151,12 @@ static bool nodes_have_same_classes(const struct cluster *cluster, const struct 
                   ranks_a * sizeof *result->class_of_rank) == 0;
 }
 
-/* Finds the peaks of the host memory of one node, summed over its ranks, and raises result->peak_node_by_host_memory to
+/* Finds the peaks of the host memory of one node, summed over its ranks, and raises result->node_peak_by_host_memory to
  * them. Returns false, with the peaks unchanged, if the changes do not repeat around the periods that a short list
  * leaves out. */
-static bool find_node_peaks(const struct ir *ir, const struct cluster *cluster,
-                            struct sim_result *result, uint32_t node,
-                            const struct host_memory_changes_of_node *host)
+static bool find_host_memory_peaks_of_node(const struct ir *ir, const struct cluster *cluster,
+                                           struct sim_result *result, uint32_t node,
+                                           const struct host_memory_changes_by_class *host)
 {
     const struct sim_class *timed_class = NULL; /* the class whose times say where the gaps are */
     uint32_t first, ranks = node_rank_count(cluster, result, node, &first);
@@ -182,8 +182,8 @@ static bool find_node_peaks(const struct ir *ir, const struct cluster *cluster,
     if (repeats)
         find_peaks(&changes, &buffers, gap, gap_count, peak);
     for (int m = 0; m < MEMORY_COUNT; m++)
-        if (m != MEMORY_HBM && peak[m].bytes > result->peak_node_by_host_memory[m].bytes)
-            result->peak_node_by_host_memory[m] =
+        if (m != MEMORY_HBM && peak[m].bytes > result->node_peak_by_host_memory[m].bytes)
+            result->node_peak_by_host_memory[m] =
                 (struct sim_node_peak){peak[m].bytes, peak[m].time_s, node};
     free(gap);
     free(changes.row);
@@ -192,15 +192,16 @@ static bool find_node_peaks(const struct ir *ir, const struct cluster *cluster,
     return repeats;
 }
 
-/* Fills result->peak_node_by_host_memory with the highest peaks of any node. A node with the classes of an earlier one
- * is skipped, since its peaks are the same. Returns false if find_node_peaks() does. */
-static bool find_host_peaks(const struct ir *ir, const struct cluster *cluster,
-                            const struct live_buffers *buffers_of_role, struct sim_result *result)
+/* Fills result->node_peak_by_host_memory with the highest peaks of any node. A node with the classes of an earlier one
+ * is skipped, since its peaks are the same. Returns false if find_host_memory_peaks_of_node() does. */
+static bool find_host_memory_peaks_of_any_node(const struct ir *ir, const struct cluster *cluster,
+                                               const struct live_buffers *buffers_of_role,
+                                               struct sim_result *result)
 {
-    struct host_memory_changes_of_node host = {
+    struct host_memory_changes_by_class host = {
         heap_zalloc(result->class_count + 1u, sizeof *host.live_buffers),
         heap_zalloc(result->class_count + 1u, sizeof *host.memory_changes_by_class)};
-    memset(result->peak_node_by_host_memory, 0, sizeof result->peak_node_by_host_memory);
+    memset(result->node_peak_by_host_memory, 0, sizeof result->node_peak_by_host_memory);
     for (uint32_t c = 0; c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];
         if (class->role == IR_NONE)
@@ -216,7 +217,7 @@ static bool find_host_peaks(const struct ir *ir, const struct cluster *cluster,
         for (uint32_t other = 0; other < n && !seen; other++)
             seen = nodes_have_same_classes(cluster, result, n, other);
         if (!seen)
-            repeats = find_node_peaks(ir, cluster, result, n, &host);
+            repeats = find_host_memory_peaks_of_node(ir, cluster, result, n, &host);
     }
     for (uint32_t c = 0; c < result->class_count; c++) {
         free(host.live_buffers[c].row);
@@ -250,7 +251,7 @@ bool memory_fill_peaks(const struct ir *ir, const struct cluster *cluster,
             find_peaks(&changes, buffers, gap, gap_count, result->peak[c]);
         free(gap);
     }
-    repeats = repeats && find_host_peaks(ir, cluster, live_buffers, result);
+    repeats = repeats && find_host_memory_peaks_of_any_node(ir, cluster, live_buffers, result);
     for (uint32_t r = 0; r < ir->role_count; r++)
         free(live_buffers[r].row);
     free(live_buffers);
@@ -285,8 +286,8 @@ void memory_add_trace_rows(const struct ir *ir, const struct sim_result *result,
                 size_t row = trace_add_memory(trace);
                 trace->memory.time_s[row] = change->time_s;
                 trace->memory.rank[row] = rank;
-                trace->memory.memory[row] = trace_label_id(trace, memory_names[m]);
-                trace->memory.category[row] = trace_label_id(trace, category_names[k]);
+                trace->memory.memory[row] = trace_intern_label(trace, memory_names[m]);
+                trace->memory.category[row] = trace_intern_label(trace, category_names[k]);
                 trace->memory.bytes[row] = (double)live[m][k];
                 has_changed[m][k] = false;
             }

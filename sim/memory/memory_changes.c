@@ -174,7 +174,7 @@ static double buffer_free_date_s(const struct ir *ir, const double *end_s, uint3
 
 /* For each op, a list of the buffers that stop being live when it ends. */
 struct buffers_listed_by_last_op {
-    uint32_t *first_buffer; /* [op_count] a row of the live buffers; IR_NONE: none */
+    uint32_t *first_buffer_by_op; /* [op_count] a row of the live buffers; IR_NONE: none */
     /* [rows of the live buffers] the next row in the same list; IR_NONE: none */
     uint32_t *next_buffer_of_same_last_op;
 };
@@ -220,8 +220,8 @@ void memory_changes_of_class(struct memory_changes *c, const struct ir *ir,
             continue;
         }
         op -= class->op_begin;
-        leaving.next_buffer_of_same_last_op[i] = leaving.first_buffer[op];
-        leaving.first_buffer[op] = i;
+        leaving.next_buffer_of_same_last_op[i] = leaving.first_buffer_by_op[op];
+        leaving.first_buffer_by_op[op] = i;
         end[stream[op]]++;
     }
     size_t at = persistent;
@@ -241,13 +241,13 @@ void memory_changes_of_class(struct memory_changes *c, const struct ir *ir,
                    brief[i] ? MEMORY_CHANGE_STARTS_AND_ENDS : MEMORY_CHANGE_STARTS);
     }
     for (uint32_t op = 0; op < class->op_count; op++)
-        for (uint32_t i = leaving.first_buffer[op]; i != IR_NONE;
+        for (uint32_t i = leaving.first_buffer_by_op[op]; i != IR_NONE;
              i = leaving.next_buffer_of_same_last_op[i])
             add_change(c->row, &end[stream[op]], i, end_s[op], class->op_begin + op,
                        MEMORY_CHANGE_ENDS);
     free(brief);
     free(begin);
-    free(leaving.first_buffer);
+    free(leaving.first_buffer_by_op);
     free(leaving.next_buffer_of_same_last_op);
     memory_changes_sort(c, result);
 }

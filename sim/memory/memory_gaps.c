@@ -55,7 +55,7 @@ static bool find_memory_gap_of_run(struct memory_gap *gap, const struct memory_c
     size_t begin = first_change_from(c, cut_s - period_s),
            end = first_change_from(c, cut_s + period_s);
     *gap = (struct memory_gap){.next_change_row = first_change_from(c, cut_s),
-                               .shift_s = copies * period_s};
+                               .left_out_copies_s = copies * period_s};
     if (gap->next_change_row - begin != end - gap->next_change_row)
         return false;
     for (size_t i = begin; i < gap->next_change_row; i++) {
@@ -85,8 +85,8 @@ bool memory_gaps_find(const struct memory_changes *c, const struct live_buffers 
         double date_s =
             result->start_s[class->first_row + run->first_op +
                             run->gap_before_iteration * run->ops_per_iteration - class->op_begin];
-        found = find_memory_gap_of_run(&(*gaps)[(*count)++], c, l, date_s, result->period_s[i],
-                                       same_s, r->copies_per_gap);
+        found = find_memory_gap_of_run(&(*gaps)[(*count)++], c, l, date_s,
+                                       result->period_s_by_run[i], same_s, r->copies_per_gap);
     }
     return found;
 }

@@ -11,7 +11,7 @@
 struct memory_gap {
     /* row of the first change after the copies; the number of changes if none comes after */
     size_t next_change_row;
-    double shift_s; /* seconds of all copies, by which that change comes later */
+    double left_out_copies_s; /* seconds of all copies, by which that change comes later */
     /* the bytes by which all copies together grow the live bytes */
     int64_t growth_bytes[MEMORY_COUNT][CATEGORY_COUNT];
 };

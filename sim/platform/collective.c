@@ -17,7 +17,7 @@ static const double tree_efficiency = 0.92;
  * FABRIC_PCIE all members count as on one switch. */
 enum { NEAR_SWITCH, NEAR_SOCKET, NEAR_FAR, NEAR_COUNT };
 
-static int link_nearness(const struct platform *p, uint32_t a, uint32_t b)
+static int nearness_of_ranks_in_domain(const struct platform *p, uint32_t a, uint32_t b)
 {
     const struct cluster *c = p->cluster;
     if (c->fabric.kind != FABRIC_PCIE)
@@ -32,13 +32,14 @@ static int link_nearness(const struct platform *p, uint32_t a, uint32_t b)
 /* Numbers of the caps: limits in bytes/s of a rank's flows (LINK_RATE_CAP_OF_FLOW). The flow to one peer has CAP_PAIR;
  * the flow to all peers at one distance in the domain has CAP_NEAR + NEAR_...; the flow to other domains has
  * CAP_NETWORK, or CAP_NETWORK + 1 if these are on other leaf switches. Caps of pairs are numbered on their own
- * (PLATFORM_CAP_OF_RANK_PAIR); the other caps of a rank begin CAP_STRIDE after those of the rank before it. */
+ * (PLATFORM_RANK_PAIR_CAP_BIT); the other caps of a rank begin CAP_STRIDE after those of the rank before it. */
 enum { CAP_PAIR, CAP_NEAR, CAP_NETWORK = CAP_NEAR + NEAR_COUNT, CAP_STRIDE = CAP_NETWORK + 2 };
 
 static uint32_t flow_cap_index(uint32_t rank, uint32_t peer_or_zero, int what)
 {
-    return what == CAP_PAIR ? PLATFORM_CAP_OF_RANK_PAIR | (rank * PLATFORM_CAP_PEERS + peer_or_zero)
-                            : rank * CAP_STRIDE + (uint32_t)what;
+    return what == CAP_PAIR
+               ? PLATFORM_RANK_PAIR_CAP_BIT | (rank * PLATFORM_CAP_PEERS + peer_or_zero)
+               : rank * CAP_STRIDE + (uint32_t)what;
 }
 
 /* Returns the cap in bytes/s of a member's flow to `peers` peers of its domain. overhead: bytes on the wire for each
@@ -75,7 +76,7 @@ static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
             flow_close(flows);
             continue;
         }
-        int near = link_nearness(p, rank[i], rank[j]);
+        int near = nearness_of_ranks_in_domain(p, rank[i], rank[j]);
         peers[near]++;
         peer[near] = rank[j];
     }
@@ -163,7 +164,7 @@ static double probability_of_any_own_expert(int64_t experts, int64_t copies, dou
  * latency in seconds. A token goes to another domain once, over the sender's NIC, and a rank there forwards it to the
  * other ranks of its domain. So the links inside a domain also carry all rows that its ranks receive from outside,
  * except those that the first receiver keeps. Both kinds of flows run at once (docs/simulation.md, "Dispatchers"). */
-static double add_sends_once_per_rank(const struct collective_call *f)
+static double add_token_sends_once_per_rank(const struct collective_call *f)
 {
     const struct members *m = f->members;
     const struct work *work = f->work;
@@ -196,14 +197,14 @@ static double add_sends_once_per_rank(const struct collective_call *f)
                     add_flow_between_domains(f->platform, f->flows, me, across, bytes[across],
                                              domains[across], f->key);
         }
-    return members_latency_s(f->platform, m);
+    return members_farthest_message_latency_s(f->platform, m);
 }
 
 static double add_all_to_all(const struct collective_call *f)
 {
     const struct members *m = f->members;
     if (f->work->all_to_all.once > 0)
-        return add_sends_once_per_rank(f);
+        return add_token_sends_once_per_rank(f);
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = 0; m->domain[d].is_planned && i < m->domain[d].count; i++) {
             uint32_t me = m->ranks_grouped_by_domain[m->domain[d].begin + i];
@@ -211,7 +212,7 @@ static double add_all_to_all(const struct collective_call *f)
             add_exchange_in_domain(f->platform, f->flows, m, d, i, piece, f->key);
             add_exchange_between_domains(f->platform, f->flows, m, d, me, piece, f->key);
         }
-    return members_latency_s(f->platform, m) + part_inside_domains_s(f);
+    return members_farthest_message_latency_s(f->platform, m) + part_inside_domains_s(f);
 }
 
 /* The bytes of a member in an exchange, by the links that they cross: those that it sends or those that it receives,
@@ -246,12 +247,12 @@ static struct exchange_load exchange_load_of_member(const struct collective_call
                    in = pair[(size_t)index[i] * m->member_count + index[me]];
             if (i == me || out + in <= 0)
                 continue;
-            int class = e == d
-                            ? link_nearness(f->platform, m->ranks_grouped_by_domain[me],
-                                            m->ranks_grouped_by_domain[i])
-                            : NEAR_COUNT + platform_crosses_leaves(f->platform,
-                                                                   m->ranks_grouped_by_domain[me],
-                                                                   m->ranks_grouped_by_domain[i]);
+            int class =
+                e == d ? nearness_of_ranks_in_domain(f->platform, m->ranks_grouped_by_domain[me],
+                                                     m->ranks_grouped_by_domain[i])
+                       : NEAR_COUNT + platform_crosses_leaves(f->platform,
+                                                              m->ranks_grouped_by_domain[me],
+                                                              m->ranks_grouped_by_domain[i]);
             sent[class] += out;
             received[class] += in;
             load.peer_count[class]++;
@@ -282,8 +283,8 @@ static void raise_loads_to_largest(struct exchange_load *load, uint32_t count)
     }
 }
 
-static void add_load_flows(const struct collective_call *f, uint32_t me,
-                           const struct exchange_load *load)
+static void add_exchange_load_flows(const struct collective_call *f, uint32_t me,
+                                    const struct exchange_load *load)
 {
     const struct cluster *cluster = f->platform->cluster;
     const struct fabric *fabric = &cluster->fabric;
@@ -318,7 +319,7 @@ static double add_exchange(const struct collective_call *f)
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = m->domain[d].begin; i < m->domain[d].begin + m->domain[d].count; i++)
             load[i] = exchange_load_of_member(f, index, d, i);
-    if (f->exchange->counts_all_as_largest)
+    if (f->exchange->counts_members_as_largest)
         raise_loads_to_largest(load, m->member_count);
     for (uint32_t d = 0; d < m->domain_count; d++)
         for (uint32_t i = 0; i < m->domain[d].count; i++) {
@@ -336,9 +337,9 @@ static double add_exchange(const struct collective_call *f)
                                        near / (m->domain[d].count - 1), f->key);
                 for (int class = 0; class < NEAR_COUNT; class ++)
                     far.peer_count[class] = 0;
-                add_load_flows(f, me, &far);
+                add_exchange_load_flows(f, me, &far);
             } else
-                add_load_flows(f, me, own);
+                add_exchange_load_flows(f, me, own);
         }
     free(load);
     free(index);
@@ -346,7 +347,7 @@ static double add_exchange(const struct collective_call *f)
         in_turn = 0;
     else /* the own part counts as that of a peer, as in part_inside_domains_s() */
         in_turn *= m->largest_domain_size / (m->largest_domain_size - 1.0) / channels;
-    return members_latency_s(f->platform, m) + in_turn;
+    return members_farthest_message_latency_s(f->platform, m) + in_turn;
 }
 
 /* Adds the rings of a gather or of a reduce-scatter. port_bytes: the bytes that leave each port and the bytes that
@@ -355,7 +356,7 @@ static double add_gather_rings(const struct collective_call *f, double port_byte
 {
     rings_add_flows(f->platform, f->flows, f->members, port_bytes);
     return f->work->collective.algorithm == ALGORITHM_DIRECT
-               ? members_latency_s(f->platform, f->members)
+               ? members_farthest_message_latency_s(f->platform, f->members)
                : rings_latency_s(f->platform, f->members);
 }
 
@@ -417,7 +418,7 @@ static double add_scatter(const struct collective_call *f)
             message_add_flow_between_domains(f->platform, f->flows, root, rank[i], piece, f->key,
                                              flow_cap_index(root, rank[i], CAP_PAIR));
     }
-    return members_latency_s(f->platform, m);
+    return members_farthest_message_latency_s(f->platform, m);
 }
 
 /* Adds the messages of a shift around a ring, all of which start once all members have arrived.

@@ -12,12 +12,12 @@
 #include "sim/platform/rings.h"
 
 /* The bytes of an exchange between each pair of members. bytes_by_member_pair[from * members + to]: by index in the
- * group. counts_all_as_largest: every member counts as many bytes as the member that has the most, separately for each
- * sort of peers: those of its domain, by distance; those of other domains on its leaf switch; those on other leaf
+ * group. counts_members_as_largest: every member counts as many bytes as the member that has the most, separately for
+ * each sort of peers: those of its domain, by distance; those of other domains on its leaf switch; those on other leaf
  * switches. */
 struct exchange_bytes {
     const double *bytes_by_member_pair;
-    bool counts_all_as_largest;
+    bool counts_members_as_largest;
 };
 
 /* Adds the flows of a collective or a barrier among a group's members, and returns the latency in seconds. Only links

@@ -41,9 +41,9 @@ double message_add_flows(struct platform *platform, struct flow_table *flows, ui
     if (between) {
         message_add_flow_between_domains(platform, flows, from, to, bytes, key, number);
     } else {
-        flow_open(flows, bytes / c->fabric.efficiency);
+        flow_open(flows, bytes / c->fabric.ring_efficiency);
         route_add_link(platform, flows, LINK_RATE_CAP_OF_FLOW, key, number,
-                       pair_bytes_per_s(&c->fabric, ranks) / c->fabric.efficiency);
+                       pair_bytes_per_s(&c->fabric, ranks) / c->fabric.ring_efficiency);
         route_add_fabric(platform, flows, from, to);
         flow_close(flows);
     }

@@ -33,11 +33,11 @@ static uint32_t link_owner_index(enum link_kind kind, uint32_t a, uint32_t b)
 {
     if (kind != LINK_RATE_CAP_OF_FLOW)
         return a;
-    return b & PLATFORM_CAP_OF_RANK_PAIR ? (b & ~PLATFORM_CAP_OF_RANK_PAIR) / PLATFORM_CAP_PEERS
-                                         : b;
+    return b & PLATFORM_RANK_PAIR_CAP_BIT ? (b & ~PLATFORM_RANK_PAIR_CAP_BIT) / PLATFORM_CAP_PEERS
+                                          : b;
 }
 
-static uint32_t *first_link_of_owner(struct platform *p, enum link_kind kind, uint32_t index)
+static uint32_t *first_link_slot_of_owner(struct platform *p, enum link_kind kind, uint32_t index)
 {
     struct links_of_kind *of = &p->of_kind[kind];
     if (index >= of->capacity) {
@@ -52,7 +52,7 @@ static uint32_t *first_link_of_owner(struct platform *p, enum link_kind kind, ui
 static uint32_t find_or_add_link(struct platform *p, enum link_kind kind, uint32_t a, uint32_t b,
                                  double bytes_per_s)
 {
-    uint32_t *first = first_link_of_owner(p, kind, link_owner_index(kind, a, b));
+    uint32_t *first = first_link_slot_of_owner(p, kind, link_owner_index(kind, a, b));
     for (uint32_t i = *first; i != UINT32_MAX; i = p->link[i].next)
         if (p->link[i].owner == a && p->link[i].part == b)
             return i;
@@ -121,11 +121,11 @@ uint32_t platform_lowest_rank_on_gpu(const struct platform *platform, uint32_t r
     return shared ? rank - (uint32_t)gpu_of_rank(platform, rank) : rank;
 }
 
-static void add_pcie_uplink(struct platform *p, struct flow_table *flows, bool up, uint32_t node,
-                            int64_t pcie_switch)
+static void add_pcie_uplink_to_flow(struct platform *p, struct flow_table *flows, bool up,
+                                    uint32_t node, int64_t pcie_switch)
 {
     route_add_link(p, flows, up ? LINK_PCIE_UPLINK_UP : LINK_PCIE_UPLINK_DOWN, node,
-                   (uint32_t)pcie_switch, p->cluster->pcie.uplink_bytes_per_s);
+                   (uint32_t)pcie_switch, p->cluster->pcie.pcie_switch_uplink_bytes_per_s);
 }
 
 /* Adds the link from the socket of one PCIe switch of a node to that of another, if they differ. */
@@ -146,12 +146,13 @@ static void add_route_between_pcie_switches(struct platform *p, struct flow_tabl
 {
     if (from == to)
         return;
-    add_pcie_uplink(p, flows, true, node, from);
+    add_pcie_uplink_to_flow(p, flows, true, node, from);
     add_route_between_sockets(p, flows, node, from, to);
-    add_pcie_uplink(p, flows, false, node, to);
+    add_pcie_uplink_to_flow(p, flows, false, node, to);
 }
 
-static void add_pcie_lanes(struct platform *p, struct flow_table *flows, bool up, uint32_t rank)
+static void add_pcie_lanes_to_flow(struct platform *p, struct flow_table *flows, bool up,
+                                   uint32_t rank)
 {
     route_add_link(p, flows, up ? LINK_PCIE_LANES_UP : LINK_PCIE_LANES_DOWN,
                    platform_lowest_rank_on_gpu(p, rank), 0, p->cluster->pcie.nominal_bytes_per_s);
@@ -173,11 +174,11 @@ void route_add_fabric(struct platform *platform, struct flow_table *flows, uint3
     case FABRIC_LOOPBACK: /* sim/platform/loopback.c */
     case FABRIC_PCIE:
     default:
-        add_pcie_lanes(platform, flows, true, from);
+        add_pcie_lanes_to_flow(platform, flows, true, from);
         add_route_between_pcie_switches(platform, flows, node_of_rank(platform, from),
                                         c->switch_of_gpu[gpu_of_rank(platform, from)],
                                         c->switch_of_gpu[gpu_of_rank(platform, to)]);
-        add_pcie_lanes(platform, flows, false, to);
+        add_pcie_lanes_to_flow(platform, flows, false, to);
         break;
     }
 }
@@ -195,12 +196,12 @@ void route_add_exchange(struct platform *platform, struct flow_table *flows, uin
     uint32_t node = node_of_rank(platform, rank);
     int64_t own = c->switch_of_gpu[gpu_of_rank(platform, rank)];
     int64_t other = c->switch_of_gpu[gpu_of_rank(platform, peer)];
-    add_pcie_lanes(platform, flows, true, rank);
-    add_pcie_lanes(platform, flows, false, rank);
+    add_pcie_lanes_to_flow(platform, flows, true, rank);
+    add_pcie_lanes_to_flow(platform, flows, false, rank);
     if (own == other)
         return;
-    add_pcie_uplink(platform, flows, true, node, own);
-    add_pcie_uplink(platform, flows, false, node, own);
+    add_pcie_uplink_to_flow(platform, flows, true, node, own);
+    add_pcie_uplink_to_flow(platform, flows, false, node, own);
     add_route_between_sockets(platform, flows, node, own, other);
 }
 
@@ -215,16 +216,16 @@ void route_add_nic(struct platform *p, struct flow_table *flows, uint32_t rank, 
     int64_t gpu = gpu_of_rank(p, rank), nic = c->nic_of_gpu[gpu];
     int64_t gpu_switch = c->switch_of_gpu[gpu], nic_switch = c->switch_of_nic[nic];
     int64_t from = out ? gpu_switch : nic_switch, to = out ? nic_switch : gpu_switch;
-    add_pcie_lanes(p, flows, out, rank);
+    add_pcie_lanes_to_flow(p, flows, out, rank);
     if (c->nic.gpudirect) {
         add_route_between_pcie_switches(p, flows, node, from, to);
     } else {
         route_add_link(p, flows, out ? LINK_NIC_STAGED_OUT : LINK_NIC_STAGED_IN, rank, 0,
                        c->nic.host_staged_bytes_per_s);
-        add_pcie_uplink(p, flows, true, node, from);
+        add_pcie_uplink_to_flow(p, flows, true, node, from);
         route_add_host_memory(p, flows, rank);
         add_route_between_sockets(p, flows, node, from, to);
-        add_pcie_uplink(p, flows, false, node, to);
+        add_pcie_uplink_to_flow(p, flows, false, node, to);
     }
     route_add_link(p, flows, out ? LINK_NIC_OUT : LINK_NIC_IN, node, (uint32_t)nic,
                    c->nic.bytes_per_s * c->nic.efficiency);
@@ -233,7 +234,7 @@ void route_add_nic(struct platform *p, struct flow_table *flows, uint32_t rank, 
 /* Returns the leaf switch of a rank. With rails, every NIC of a group of nodes has a leaf of its own. Traffic stays on
  * its rail, since NCCL first moves the data to another GPU inside the node; so it crosses leaves only to other groups
  * of nodes. */
-static uint32_t leaf_switch_of(const struct platform *p, uint32_t rank)
+static uint32_t leaf_switch_of_rank(const struct platform *p, uint32_t rank)
 {
     const struct cluster *c = p->cluster;
     int64_t group = node_of_rank(p, rank) / c->network.nodes_per_leaf_switch;
@@ -256,7 +257,7 @@ void route_add_leaf(struct platform *platform, struct flow_table *flows, uint32_
     double nics = (double)c->network.nodes_per_leaf_switch *
                   (c->network.has_rails ? 1.0 : (double)c->nic.count);
     route_add_link(platform, flows, up ? LINK_LEAF_UP : LINK_LEAF_DOWN,
-                   leaf_switch_of(platform, rank), 0,
+                   leaf_switch_of_rank(platform, rank), 0,
                    nics * c->nic.bytes_per_s * c->nic.efficiency / c->network.oversubscription);
 }
 
@@ -273,9 +274,9 @@ void route_add_copy(struct platform *platform, struct flow_table *flows, uint32_
         route_add_link(platform, flows, to_device ? LINK_PAGEABLE_H2D : LINK_PAGEABLE_D2H, rank, 0,
                        to_device ? c->host.from_pageable_bytes_per_s
                                  : c->host.to_pageable_bytes_per_s);
-    add_pcie_lanes(platform, flows, !to_device, rank);
-    add_pcie_uplink(platform, flows, !to_device, node_of_rank(platform, rank),
-                    c->switch_of_gpu[gpu_of_rank(platform, rank)]);
+    add_pcie_lanes_to_flow(platform, flows, !to_device, rank);
+    add_pcie_uplink_to_flow(platform, flows, !to_device, node_of_rank(platform, rank),
+                            c->switch_of_gpu[gpu_of_rank(platform, rank)]);
     route_add_host_memory(platform, flows, rank);
 }
 

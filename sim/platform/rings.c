@@ -26,7 +26,7 @@ static void begin_ring_flows_in_domain(struct ring_flow_builder *ring, double by
     ring->is_open = true;
 }
 
-static void close_ring_of_flows(struct ring_flow_builder *ring)
+static void close_open_ring_flow(struct ring_flow_builder *ring)
 {
     if (ring->is_open)
         flow_close(ring->flows);
@@ -36,7 +36,7 @@ static void close_ring_of_flows(struct ring_flow_builder *ring)
 static void end_ring_flows_in_domain(struct ring_flow_builder *ring)
 {
     if (ring->is_per_domain)
-        close_ring_of_flows(ring);
+        close_open_ring_flow(ring);
 }
 
 /* ---- members by domain ---- */
@@ -106,12 +106,12 @@ static void add_fabric_rings(struct platform *p, struct flow_table *flows, const
         uint32_t count = m->domain[d].count;
         if (count < 2 || !m->domain[d].is_planned)
             continue;
-        begin_ring_flows_in_domain(&ring,
-                                   bytes / p->cluster->fabric.efficiency / (mesh ? count - 1 : 1));
+        begin_ring_flows_in_domain(&ring, bytes / p->cluster->fabric.ring_efficiency /
+                                              (mesh ? count - 1 : 1));
         add_domain_ring(p, flows, m->ranks_grouped_by_domain + m->domain[d].begin, count);
         end_ring_flows_in_domain(&ring);
     }
-    close_ring_of_flows(&ring);
+    close_open_ring_flow(&ring);
 }
 
 /* Lists the first member of each distinct NIC of a domain, in member order; returns their number. */
@@ -143,7 +143,7 @@ static bool domain_is_next_to_planned(const struct members *m, uint32_t d)
 
 void members_find_rings(struct members *m, const struct platform *p)
 {
-    int64_t most = p->cluster->nic.ring_count; /* 0: no limit */
+    int64_t most = p->cluster->nic.max_rings_between_domains; /* 0: no limit */
     m->ring_count = most > 0 ? (uint32_t)most : UINT32_MAX;
     m->exit_ranks_of_domains = heap_alloc((size_t)m->domain_count * m->largest_domain_size,
                                           sizeof *m->exit_ranks_of_domains);
@@ -198,7 +198,7 @@ static void add_nic_rings(struct platform *p, struct flow_table *flows, const st
         }
         end_ring_flows_in_domain(&ring);
     }
-    close_ring_of_flows(&ring);
+    close_open_ring_flow(&ring);
     add_leaf_rings(p, flows, m, bytes);
 }
 
@@ -222,7 +222,7 @@ double rings_tree_latency_s(const struct platform *p, const struct members *m)
            ceil(log2(m->domain_count)) * platform_latency_s(p, true);
 }
 
-double members_latency_s(const struct platform *p, const struct members *m)
+double members_farthest_message_latency_s(const struct platform *p, const struct members *m)
 {
     return platform_latency_s(p, m->domain_count > 1);
 }
@@ -230,7 +230,7 @@ double members_latency_s(const struct platform *p, const struct members *m)
 double rings_transfer_s(const struct platform *p, const struct members *m, double bytes)
 {
     const struct cluster *c = p->cluster;
-    double fabric = c->fabric.bytes_per_s * c->fabric.efficiency *
+    double fabric = c->fabric.bytes_per_s * c->fabric.ring_efficiency *
                     (c->fabric.kind == FABRIC_MESH ? m->largest_domain_size - 1 : 1);
     double seconds = m->largest_domain_size > 1 && fabric > 0 ? bytes / fabric : 0;
     if (m->domain_count > 1) {

@@ -41,7 +41,7 @@ void members_find_rings(struct members *m, const struct platform *p);
 void members_release(struct members *m);
 
 /* Returns the latency in seconds of one message between the members that are furthest apart. */
-double members_latency_s(const struct platform *p, const struct members *m);
+double members_farthest_message_latency_s(const struct platform *p, const struct members *m);
 
 /* Adds the flows of rings in which every port carries `bytes`. */
 void rings_add_flows(struct platform *p, struct flow_table *flows, const struct members *m,

@@ -8,7 +8,8 @@
 
 /* Returns on the heap, for each class, how many of its ranks pass each guard: an element for each guard, then one with
  * the number of all its ranks. */
-static uint32_t *count_guard_members(const struct ir *ir, const struct sim_result *result)
+static uint32_t *count_ranks_passing_each_guard(const struct ir *ir,
+                                                const struct sim_result *result)
 {
     size_t row = (size_t)ir->guard_count + 1;
     uint32_t *members = heap_zalloc(result->class_count * row, sizeof *members);
@@ -23,7 +24,7 @@ static uint32_t *count_guard_members(const struct ir *ir, const struct sim_resul
 
 /* Returns the flops of attention over documents, summed rank by rank: ranks of a class take equally long for it, but
  * may see different numbers of pairs. */
-static double documents_flops(const struct ir *ir, const struct sim_result *result)
+static double attention_flops_over_documents(const struct ir *ir, const struct sim_result *result)
 {
     double sum = 0;
     uint32_t *times = heap_zalloc(ir->shape_count + 1u, sizeof *times);
@@ -54,7 +55,7 @@ static double sum_flops(const struct ir *ir, const struct sim_result *result, bo
         else
             each[s] = work_flops(&ir->shape[s]) * work_used_row_share(&ir->shape[s]) /
                       (at_peak ? work_peak_rate_over_bf16_peak(&ir->shape[s]) : 1);
-    uint32_t *members = count_guard_members(ir, result);
+    uint32_t *members = count_ranks_passing_each_guard(ir, result);
     for (uint32_t c = 0; c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];
         const uint32_t *of = members + (size_t)c * (ir->guard_count + 1u);
@@ -66,7 +67,7 @@ static double sum_flops(const struct ir *ir, const struct sim_result *result, bo
     }
     free(members);
     free(each);
-    return documents ? flops + documents_flops(ir, result) : flops;
+    return documents ? flops + attention_flops_over_documents(ir, result) : flops;
 }
 
 double sim_flops(const struct ir *ir, const struct sim_result *result)

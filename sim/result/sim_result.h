@@ -67,14 +67,14 @@ struct sim_result {
      * peaks those of the whole list. has_unsteady_repeats: the times of the whole list do not follow from the short
      * list's, and no number here is valid. */
     bool has_unsteady_repeats;
-    double *period_s; /* [runs of ir->repeats] the time of each copy */
+    double *period_s_by_run; /* [runs of ir->repeats] the time of each copy */
     /* when the simulated list ends; of a short list this is not the whole step */
     double simulated_end_s;
     uint32_t rank_count, class_count, node_count;
     /* ranks of even rings (sim/uniform/uniform.h); 0: there was none */
     uint32_t uniform_rank_count;
-    uint32_t *uniform_guards; /* the array that uniform_mark_guards() returned */
-    uint32_t *class_of_rank;  /* [rank_count] */
+    uint32_t *uniform_rank_plus_1_by_guard; /* the array that uniform_mark_guards() returned */
+    uint32_t *class_of_rank;                /* [rank_count] */
     struct sim_class *classes;
     size_t row_count;
     /* [row_count] an op that its guard leaves out starts and ends as soon as it may start */
@@ -82,7 +82,7 @@ struct sim_result {
 
     struct sim_peak (*peak)[MEMORY_COUNT]; /* [class_count] */
     /* over the nodes; HBM's stays zero */
-    struct sim_node_peak peak_node_by_host_memory[MEMORY_COUNT];
+    struct sim_node_peak node_peak_by_host_memory[MEMORY_COUNT];
 
     /* the links of the simulated replica that carried something; those of the other replicas carried the same */
     struct sim_link_load *loads_by_link;
@@ -93,17 +93,18 @@ struct sim_result {
 
     struct sim_counts counts;
 
-    struct arena arena;  /* all arrays above except uniform_guards, start_s and end_s */
+    /* all arrays above except uniform_rank_plus_1_by_guard, start_s and end_s */
+    struct arena arena;
     void *times_mapping; /* start_s and end_s, shared with the child that wrote them */
     size_t times_mapping_bytes;
 };
 
 void sim_result_release(struct sim_result *result);
 
-/* sim_start_s() and sim_end_s() return the start and end times of one rank's ops, in seconds: element k is op k of its
- * role. They are the times of its class. */
-const double *sim_start_s(const struct sim_result *result, uint32_t rank);
-const double *sim_end_s(const struct sim_result *result, uint32_t rank);
+/* sim_op_starts_of_rank_s() and sim_op_ends_of_rank_s() return the start and end times of one rank's ops, in seconds:
+ * element k is op k of its role. They are the times of its class. */
+const double *sim_op_starts_of_rank_s(const struct sim_result *result, uint32_t rank);
+const double *sim_op_ends_of_rank_s(const struct sim_result *result, uint32_t rank);
 
 /* True if a rank did the work of an op in the simulation, because the op's guard passes; in even rings,
  * uniform_does_guard_pass() decides. */

@@ -24,7 +24,7 @@ static uint32_t find_stream_predecessor(const struct ir *ir, uint32_t id, uint32
 static void build_role_program(struct scheduler *s, uint32_t role)
 {
     const struct ir *ir = s->traffic->ir;
-    struct role_program *p = &s->program[role];
+    struct role_program *p = &s->program_by_role[role];
     p->op_begin = ir->role[role].op_begin;
     p->op_count = ir->role[role].op_count;
     p->dependency_count = arena_array(&s->arena, p->op_count, sizeof *p->dependency_count);
@@ -60,7 +60,7 @@ static void build_rank_states(struct scheduler *s)
 {
     const struct traffic *traffic = s->traffic;
     const struct fold *fold = s->fold;
-    uint32_t comms = traffic->comm_count;
+    uint32_t comms = traffic->comm_class_count;
     s->rank_state_count = fold->class_count;
     s->rank_state = arena_array(&s->arena, s->rank_state_count, sizeof *s->rank_state);
     s->rank_heap_by_kernel_end =
@@ -73,12 +73,13 @@ static void build_rank_states(struct scheduler *s)
                                  .first_row = fold->first_op_row_by_class[c],
                                  .blocking_op = IR_NONE,
                                  .kernel_overlap = {.op = IR_NONE}};
-        r->send_channel = arena_array(&s->arena, comms, sizeof *r->send_channel);
-        r->receive_channel = arena_array(&s->arena, comms, sizeof *r->receive_channel);
+        r->send_channel_by_comm = arena_array(&s->arena, comms, sizeof *r->send_channel_by_comm);
+        r->receive_channel_by_comm =
+            arena_array(&s->arena, comms, sizeof *r->receive_channel_by_comm);
         for (uint32_t l = 0; l < comms; l++) {
-            r->send_channel[l] = channel_class_or_none(
+            r->send_channel_by_comm[l] = channel_class_or_none(
                 fold, traffic->channel_by_rank_and_comm[(size_t)rank * comms + l]);
-            r->receive_channel[l] = channel_class_or_none(
+            r->receive_channel_by_comm[l] = channel_class_or_none(
                 fold, traffic->receive_channel_by_rank_and_comm[(size_t)rank * comms + l]);
         }
         if (role == IR_NONE) /* a rank outside all roles does nothing */
@@ -95,9 +96,9 @@ static void add_channel_side(struct scheduler *s, uint32_t rank_index, uint32_t 
     struct channel_side side = {.rank_index = rank_index};
     if (l->kind != COMM_P2P) {
         side.op_count = l->op_count[role];
-        side.ops = s->traffic->ops_by_comm_class + l->op_begin[role];
+        side.ops = s->traffic->ops_by_comm_class + l->op_begin_by_role[role];
     }
-    s->side[s->side_count++] = side;
+    s->side[s->channel_side_count++] = side;
 }
 
 /* Numbers the sends that one rank runs on each of its channels, in list order, and lists them. Does the same for its
@@ -106,7 +107,7 @@ static void add_channel_side(struct scheduler *s, uint32_t rank_index, uint32_t 
 static void list_p2p_ops(struct scheduler *s, struct rank_state *r)
 {
     const struct traffic *traffic = s->traffic;
-    const struct role_program *p = &s->program[r->role];
+    const struct role_program *p = &s->program_by_role[r->role];
     /* the first pass counts the ops of each channel, the second lists them */
     for (int filling = 0; filling < 2; filling++)
         for (uint32_t row = 0; row < p->op_count; row++) {
@@ -114,17 +115,18 @@ static void list_p2p_ops(struct scheduler *s, struct rank_state *r)
             if (comm == IR_NONE16 || traffic->comm[comm].kind != COMM_P2P ||
                 !traffic_rank_runs_op(traffic, r->rank, id))
                 continue;
-            struct channel_side *side = &s->side[s->channel[r->send_channel[comm]].side_begin +
-                                                 (traffic->comm[comm].work_kind == WORK_RECV)];
-            if (!r->p2p_number_in_channel)
-                r->p2p_number_in_channel =
-                    arena_array(&s->arena, p->op_count, sizeof *r->p2p_number_in_channel);
+            struct channel_side *side =
+                &s->side[s->channel[r->send_channel_by_comm[comm]].side_begin +
+                         (traffic->comm[comm].work_kind == WORK_RECV)];
+            if (!r->p2p_number_in_channel_by_op)
+                r->p2p_number_in_channel_by_op =
+                    arena_array(&s->arena, p->op_count, sizeof *r->p2p_number_in_channel_by_op);
             if (!filling)
-                r->p2p_number_in_channel[row] = side->op_count++;
+                r->p2p_number_in_channel_by_op[row] = side->op_count++;
             else if (!side->ops)
                 side->ops = arena_array(&s->arena, side->op_count, sizeof *side->ops);
             if (filling)
-                side->ops[r->p2p_number_in_channel[row]] = id;
+                side->ops[r->p2p_number_in_channel_by_op[row]] = id;
         }
 }
 
@@ -138,7 +140,7 @@ static void build_channel_states(struct scheduler *s)
     for (uint32_t k = 0; k < fold->channel_class_count; k++) {
         const struct channel *channel = &traffic->channel[fold->lowest_channel_by_class[k]];
         const struct comm_class *comm = &traffic->comm[channel->comm_class];
-        s->channel[k].side_begin = s->side_count;
+        s->channel[k].side_begin = s->channel_side_count;
         s->channel[k].taken_resources = channel->taken_resources;
         for (uint32_t i = 0; i < channel->participant_count; i++) {
             uint32_t c = fold->class_of_rank[traffic->participant[channel->participant_begin + i]];
@@ -147,14 +149,14 @@ static void build_channel_states(struct scheduler *s)
             seen[c] = k + 1;
             add_channel_side(s, c, channel->comm_class);
         }
-        s->channel[k].side_count = s->side_count - s->channel[k].side_begin;
+        s->channel[k].channel_side_count = s->channel_side_count - s->channel[k].side_begin;
     }
     free(seen);
     for (uint32_t r = 0; r < s->rank_state_count; r++)
         list_p2p_ops(s, &s->rank_state[r]);
     for (uint32_t k = 0; k < fold->channel_class_count; k++) {
         uint32_t most = 0;
-        for (uint32_t i = 0; i < s->channel[k].side_count; i++)
+        for (uint32_t i = 0; i < s->channel[k].channel_side_count; i++)
             if (s->side[s->channel[k].side_begin + i].op_count > most)
                 most = s->side[s->channel[k].side_begin + i].op_count;
         s->channel[k].first_event_of_class = s->event_count;
@@ -168,14 +170,14 @@ struct scheduler *scheduler_new(const struct traffic *traffic, const struct fold
     uint32_t roles = traffic->ir->role_count;
     s->traffic = traffic;
     s->fold = fold;
-    s->has_flows = fold->flow_begin[traffic->transfer_count] > 0;
+    s->has_engine_flows = fold->flow_begin_by_transfer[traffic->transfer_count] > 0;
     /* one for each role, and after them an empty one for ranks without a role */
-    s->program = arena_array(&s->arena, roles + 1u, sizeof *s->program);
+    s->program_by_role = arena_array(&s->arena, roles + 1u, sizeof *s->program_by_role);
     for (uint32_t r = 0; r < roles; r++)
         build_role_program(s, r);
     build_rank_states(s);
     build_channel_states(s);
-    if (s->has_flows)
+    if (s->has_engine_flows)
         uncontended_init(s);
     return s;
 }
@@ -187,7 +189,7 @@ void scheduler_free(struct scheduler *s)
     free(s->event);
     free(s->unended_dependencies_by_op);
     for (uint32_t r = 0; r < s->traffic->ir->role_count; r++)
-        index_release(&s->program[r].successors);
+        index_release(&s->program_by_role[r].successors);
     free(s->ready_ops);
     free(s->event_queue.row);
     arena_release(&s->arena);
@@ -204,7 +206,7 @@ void scheduler_reset(struct scheduler *s)
     for (size_t e = 0; e < s->event_count; e++)
         s->event[e].transfer = IR_NONE;
     for (uint32_t r = 0; r < s->rank_state_count; r++) {
-        const struct role_program *program = &s->program[s->rank_state[r].role];
+        const struct role_program *program = &s->program_by_role[s->rank_state[r].role];
         if (program->op_count > 0)
             memcpy(s->unended_dependencies_by_op + s->rank_state[r].first_row,
                    program->dependency_count,

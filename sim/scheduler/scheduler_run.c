@@ -22,11 +22,11 @@ static void issue_ops(struct scheduler *s, uint32_t rank_index);
 static void finish_op(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s)
 {
     struct rank_state *r = &s->rank_state[rank_index];
-    const struct role_program *program = &s->program[r->role];
+    const struct role_program *program = &s->program_by_role[r->role];
     struct schedule_times *times = s->times;
     times->end_s[r->first_row + op] = date_s;
     s->unended_dependencies_by_op[r->first_row + op] = OP_ENDED;
-    r->ended_ops++;
+    r->ended_op_count++;
     if (date_s > times->step_s)
         times->step_s = date_s;
     const struct index *after = &program->successors;
@@ -38,7 +38,7 @@ static void finish_op(struct scheduler *s, uint32_t rank_index, uint32_t op, dou
             push_ready_op(s, rank_index, after->value[i]);
     }
     if (r->blocking_op == op) {
-        const double *return_s = s->traffic->costs->host_return_s;
+        const double *return_s = s->traffic->costs->host_return_s_by_shape;
         uint32_t shape = s->traffic->ir->op.shape[program->op_begin + op];
         bool runs = traffic_rank_runs_op(s->traffic, r->rank, program->op_begin + op);
         r->blocking_op = IR_NONE;
@@ -54,12 +54,12 @@ static void issue_ops(struct scheduler *s, uint32_t rank_index)
 {
     struct rank_state *r = &s->rank_state[rank_index];
     const struct ir *ir = s->traffic->ir;
-    const struct role_program *program = &s->program[r->role];
+    const struct role_program *program = &s->program_by_role[r->role];
     const double *cost_s = s->traffic->costs->issue_s;
     double host_busy_until_s = r->host_busy_until_s;
     bool held = false;
-    while (!held && r->issued_ops < program->op_count) {
-        uint32_t row = r->issued_ops++, op = program->op_begin + row;
+    while (!held && r->issued_op_count < program->op_count) {
+        uint32_t row = r->issued_op_count++, op = program->op_begin + row;
         bool sync = traffic_is_sync(ir, op);
         held = ir_blocks_host(ir, op);
         if (cost_s && !sync && traffic_rank_runs_op(s->traffic, r->rank, op))
@@ -83,7 +83,8 @@ static void issue_ops(struct scheduler *s, uint32_t rank_index)
 static void apply_interference_of_event(struct scheduler *s, const struct channel_state *channel,
                                         double sign, double held_s)
 {
-    for (uint32_t i = 0; channel->taken_resources.sms_share > 0 && i < channel->side_count; i++)
+    for (uint32_t i = 0; channel->taken_resources.sms_share > 0 && i < channel->channel_side_count;
+         i++)
         interference_add_taken_resources(s, s->side[channel->side_begin + i].rank_index,
                                          channel->taken_resources, sign, held_s);
 }
@@ -103,10 +104,10 @@ static void end_comm_event(struct scheduler *s, size_t e, double date_s)
     }
     s->times->ended_count_of_transfer[s->event[e].transfer] +=
         repeats_occurrence_count(&s->traffic->ir->repeats, s->side[channel->side_begin].ops[place]);
-    for (uint32_t i = 0; i < channel->side_count; i++) {
+    for (uint32_t i = 0; i < channel->channel_side_count; i++) {
         const struct channel_side *side = &s->side[channel->side_begin + i];
         const struct rank_state *r = &s->rank_state[side->rank_index];
-        uint32_t op = side->ops[place] - s->program[r->role].op_begin;
+        uint32_t op = side->ops[place] - s->program_by_role[r->role].op_begin;
         double *end_s = &s->times->end_s[r->first_row + op];
         if (*end_s < date_s)
             *end_s = date_s;
@@ -123,13 +124,14 @@ static void start_event_flows(struct scheduler *s, size_t e)
     apply_interference_of_event(
         s, channel, 1,
         channel->taken_resources.holds_sms_from_start ? s->traffic->transfer[t].latency_s : 0);
-    s->times->flows_started += s->fold->flow_begin[t + 1] - s->fold->flow_begin[t];
+    s->times->flows_started +=
+        s->fold->flow_begin_by_transfer[t + 1] - s->fold->flow_begin_by_transfer[t];
 }
 
-static bool start_flows_of_event_uncontended(struct scheduler *s, size_t e)
+static bool try_start_event_flows_uncontended(struct scheduler *s, size_t e)
 {
     double end_s;
-    if (!uncontended_start_flows(s, e, &end_s))
+    if (!uncontended_try_start_flows(s, e, &end_s))
         return false;
     start_event_flows(s, e);
     event_queue_add(s, end_s, e, false);
@@ -138,15 +140,15 @@ static bool start_flows_of_event_uncontended(struct scheduler *s, size_t e)
 
 /* Starts an event's flows now that the engine's clock has reached their date: outside the engine if that is possible
  * (sim/scheduler/uncontended.h), else in the engine. */
-static void start_engine_flows(struct scheduler *s, size_t e)
+static void start_flows_of_due_event(struct scheduler *s, size_t e)
 {
     const struct fold *fold = s->fold;
     uint32_t t = s->event[e].transfer;
-    uint32_t begin = fold->flow_begin[t], end = fold->flow_begin[t + 1];
-    if (start_flows_of_event_uncontended(s, e))
+    uint32_t begin = fold->flow_begin_by_transfer[t], end = fold->flow_begin_by_transfer[t + 1];
+    if (try_start_event_flows_uncontended(s, e))
         return;
     start_event_flows(s, e);
-    uncontended_move_to_engine(s, e);
+    uncontended_move_rivals_to_engine(s, e);
     s->event[e].sides_or_flows_left = end - begin;
     for (uint32_t i = begin; i < end; i++)
         scheduler_start_flow(s, e, fold->flow[i], s->traffic->flows.bytes[fold->flow[i]]);
@@ -154,11 +156,11 @@ static void start_engine_flows(struct scheduler *s, size_t e)
 
 /* Begins an event, all sides of which have arrived. Without flows it ends after its latency; else its flows start
  * then. */
-static void begin_event(struct scheduler *s, size_t e)
+static void begin_comm_event(struct scheduler *s, size_t e)
 {
     uint32_t t = s->event[e].transfer;
     double date_s = s->event[e].last_arrival_or_start_s + s->traffic->transfer[t].latency_s;
-    if (s->fold->flow_begin[t] == s->fold->flow_begin[t + 1]) {
+    if (s->fold->flow_begin_by_transfer[t] == s->fold->flow_begin_by_transfer[t + 1]) {
         end_comm_event(s, e, date_s);
     } else if (date_s > s->now_s || s->is_ahead_of_engine_clock) {
         s->times->timer_set_count++;
@@ -167,7 +169,7 @@ static void begin_event(struct scheduler *s, size_t e)
         else
             event_queue_add(s, date_s, e, true);
     } else {
-        start_engine_flows(s, e);
+        start_flows_of_due_event(s, e);
     }
 }
 
@@ -181,14 +183,14 @@ static void arrive_at_event(struct scheduler *s, uint32_t k, uint32_t place, uin
         variant;
     if (event->transfer == IR_NONE) {
         event->transfer = transfer;
-        event->sides_or_flows_left = channel->side_count;
+        event->sides_or_flows_left = channel->channel_side_count;
     }
     if (event->transfer != transfer && s->reason->size == 0)
         mismatch_explain(s, k, place, s->reason);
     if (event->last_arrival_or_start_s < date_s)
         event->last_arrival_or_start_s = date_s;
     if (--event->sides_or_flows_left == 0 && s->reason->size == 0)
-        begin_event(s, channel->first_event_of_class + place);
+        begin_comm_event(s, channel->first_event_of_class + place);
 }
 
 /* ---- ops ---- */
@@ -197,24 +199,24 @@ static void start_event_op(struct scheduler *s, uint32_t rank_index, uint32_t op
 {
     const struct rank_state *r = &s->rank_state[rank_index];
     const struct traffic *traffic = s->traffic;
-    uint32_t id = s->program[r->role].op_begin + op;
+    uint32_t id = s->program_by_role[r->role].op_begin + op;
     uint16_t comm = traffic->comm_class_by_op[id], variant = traffic->comm_variant_by_op[id];
     uint32_t place = scheduler_number_in_channel(s, r, op);
     if (traffic->comm[comm].kind == COMM_SHIFT) {
         s->unended_dependencies_by_op[r->first_row + op] = OP_ARRIVED + 2;
-        arrive_at_event(s, r->send_channel[comm], place, variant, date_s);
-        arrive_at_event(s, r->receive_channel[comm], place, variant, date_s);
+        arrive_at_event(s, r->send_channel_by_comm[comm], place, variant, date_s);
+        arrive_at_event(s, r->receive_channel_by_comm[comm], place, variant, date_s);
         return;
     }
     s->unended_dependencies_by_op[r->first_row + op] = OP_ARRIVED + 1;
-    arrive_at_event(s, r->send_channel[comm], place, variant, date_s);
+    arrive_at_event(s, r->send_channel_by_comm[comm], place, variant, date_s);
 }
 
 static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
 {
     const struct rank_state *r = &s->rank_state[rank_index];
     const struct traffic *traffic = s->traffic;
-    uint32_t id = s->program[r->role].op_begin + op, shape = traffic->ir->op.shape[id];
+    uint32_t id = s->program_by_role[r->role].op_begin + op, shape = traffic->ir->op.shape[id];
     double date_s = s->times->start_s[r->first_row + op];
     if (!traffic_rank_runs_op(traffic, r->rank, id)) {
         finish_op(s, rank_index, op, date_s);
@@ -229,7 +231,7 @@ static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
         finish_op(s, rank_index, op, date_s + traffic_duration_s(traffic, r->rank, shape));
         break;
     case OP_SLOWED_BY_MESSAGES:
-        if (s->has_flows)
+        if (s->has_engine_flows)
             interference_start_kernel(s, rank_index, op, date_s,
                                       traffic_duration_s(traffic, r->rank, shape),
                                       !traffic_is_compute_bound(&traffic->ir->shape[shape]));
@@ -261,13 +263,13 @@ static void handle_engine_done(void *context, int64_t tag)
         return;
     s->now_s = engine_now_s();
     if (tag % 2 == 0)
-        start_engine_flows(s, e);
+        start_flows_of_due_event(s, e);
     else if (--s->event[e].sides_or_flows_left == 0)
         end_comm_event(s, e, s->now_s);
     start_ready_ops(s);
 }
 
-/* Ends or starts the event of the earliest queued row. If uncontended_start_flows() does not take
+/* Ends or starts the event of the earliest queued row. If uncontended_try_start_flows() does not take
  * the event's flows, a timer of the engine starts them at their date. */
 static void handle_queued_event(struct scheduler *s, struct queued_event next)
 {
@@ -275,7 +277,7 @@ static void handle_queued_event(struct scheduler *s, struct queued_event next)
     s->event_queue.count--; /* next is the last row */
     if (!next.is_start_of_flows)
         end_comm_event(s, next.event_index, next.date_s);
-    else if (!start_flows_of_event_uncontended(s, next.event_index))
+    else if (!try_start_event_flows_uncontended(s, next.event_index))
         engine_set_timer(next.date_s, (int64_t)(2 * next.event_index));
 }
 
@@ -290,7 +292,7 @@ static bool handle_earliest_event_before_date(void *context, double until_s)
     double date_s = next && next->date_s < until_s ? next->date_s : until_s;
     uint32_t rank_index, op;
     s->is_ahead_of_engine_clock = true;
-    bool ends = interference_end_kernel(s, date_s, &rank_index, &op),
+    bool ends = interference_end_earliest_kernel(s, date_s, &rank_index, &op),
          done = ends || (next && next->date_s <= until_s);
     if (ends)
         finish_op(s, rank_index, op, s->now_s);
@@ -306,7 +308,7 @@ static bool handle_earliest_event_before_date(void *context, double until_s)
 static bool all_ops_ended(const struct scheduler *s)
 {
     for (uint32_t r = 0; r < s->rank_state_count; r++)
-        if (s->rank_state[r].ended_ops < s->program[s->rank_state[r].role].op_count)
+        if (s->rank_state[r].ended_op_count < s->program_by_role[s->rank_state[r].role].op_count)
             return false;
     return true;
 }
@@ -318,13 +320,13 @@ enum status scheduler_run(struct scheduler *s, struct schedule_times *times, str
     s->times = times;
     s->reason = why;
     scheduler_reset(s);
-    if (s->has_flows)
+    if (s->has_engine_flows)
         engine_init(handle_engine_done, handle_earliest_event_before_date, s, s->fold->bytes_per_s,
                     s->traffic->platform.link_count);
     for (uint32_t r = 0; r < s->rank_state_count; r++)
         issue_ops(s, r);
     start_ready_ops(s);
-    if (s->has_flows && why->size == 0)
+    if (s->has_engine_flows && why->size == 0)
         fault = engine_run();
     if (fault) {
         text_printf(why, "SimGrid: %s", fault);

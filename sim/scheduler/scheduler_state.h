@@ -20,12 +20,12 @@ struct rank_state {
     uint32_t rank, role;
     /* index of the class's first op in the arrays that have an element per op and class */
     size_t first_row;
-    uint32_t issued_ops;       /* ops [0, issued_ops) have been issued */
-    uint32_t blocking_op;      /* the op that blocks the host; IR_NONE: none */
-    double host_busy_until_s;  /* date until which the host has worked */
-    uint32_t ended_ops;        /* ops that have ended */
-    uint32_t *send_channel;    /* [comm_count] channel class, or IR_NONE */
-    uint32_t *receive_channel; /* [comm_count] of shifts */
+    uint32_t issued_op_count;          /* ops [0, issued_op_count) have been issued */
+    uint32_t blocking_op;              /* the op that blocks the host; IR_NONE: none */
+    double host_busy_until_s;          /* date until which the host has worked */
+    uint32_t ended_op_count;           /* ops that have ended */
+    uint32_t *send_channel_by_comm;    /* [comm_class_count] channel class, or IR_NONE */
+    uint32_t *receive_channel_by_comm; /* [comm_class_count] of shifts */
     struct kernel_overlap {
         /* the op that has begun or is about to begin on the compute stream; IR_NONE: there is none */
         uint32_t op;
@@ -40,7 +40,7 @@ struct rank_state {
     } kernel_overlap;
     /* [op_count] of a send or receive: its number among those of its channel that the rank runs. NULL: the rank runs no
      * sends and no receives. */
-    uint32_t *p2p_number_in_channel;
+    uint32_t *p2p_number_in_channel_by_op;
 };
 
 /* One side of a channel class: the rank and its ops on the channel, in order. Op n of one side meets op n of each other
@@ -80,7 +80,7 @@ struct event_queue {
 struct channel_state {
     size_t first_event_of_class; /* the class's events are event[first_event_of_class + n] */
     struct interference_share taken_resources; /* the resources that one event takes on each side */
-    uint32_t side_begin, side_count;
+    uint32_t side_begin, channel_side_count;
 };
 
 /* Values of scheduler.unended_dependencies_by_op[]. Before an op starts: the number of its dependencies that have not
@@ -93,8 +93,8 @@ struct scheduler {
     const struct fold *fold;
     struct schedule_times *times;
 
-    struct arena arena;           /* the tables that are made once */
-    struct role_program *program; /* [role_count + 1] the last one is empty */
+    struct arena arena;                   /* the tables that are made once */
+    struct role_program *program_by_role; /* [role_count + 1] the last one is empty */
     uint32_t rank_state_count;
     struct rank_state *rank_state;
     /* the ranks on which a kernel that messages slow down (OP_SLOWED_BY_MESSAGES) runs or is about to begin: a heap,
@@ -104,12 +104,12 @@ struct scheduler {
 
     struct channel_state *channel; /* [channel_class_count] */
     struct channel_side *side;
-    uint32_t side_count;
+    uint32_t channel_side_count;
     size_t event_count;
     /* [event_count] by channel class, and then by number n of the rendezvous; made when the run begins */
     struct event *event;
     uint16_t *unended_dependencies_by_op; /* [rows] */
-    bool has_flows; /* false: no flow needs the engine, which is not started */
+    bool has_engine_flows; /* false: no flow needs the engine, which is not started */
     struct event_queue event_queue;
 
     /* [links] the event whose uncontended flows use the link, which no other event uses; IR_NONE: there is none. Unused
@@ -118,8 +118,8 @@ struct scheduler {
     /* [links] the number of flows over the link that the engine moves */
     uint32_t *engine_flows_on_link;
     /* [transfers] the seconds that the transfer takes if no other transfer moves; negative: not known */
-    double *uncontended_s;
-    double *uncontended_bytes_per_s; /* [flows] its bytes/s if no other transfer moves */
+    double *uncontended_s_by_transfer;
+    double *uncontended_bytes_per_s_by_flow; /* [flows] its bytes/s if no other transfer moves */
 
     double now_s;
     bool is_ahead_of_engine_clock; /* now_s is ahead of the engine's clock: no flow may start */
@@ -137,9 +137,9 @@ struct scheduler {
 static inline uint32_t scheduler_number_in_channel(const struct scheduler *s,
                                                    const struct rank_state *r, uint32_t op)
 {
-    uint32_t id = s->program[r->role].op_begin + op;
+    uint32_t id = s->program_by_role[r->role].op_begin + op;
     return s->traffic->comm[s->traffic->comm_class_by_op[id]].kind == COMM_P2P
-               ? r->p2p_number_in_channel[op]
+               ? r->p2p_number_in_channel_by_op[op]
                : s->traffic->number_in_comm_class_by_op[id];
 }
 

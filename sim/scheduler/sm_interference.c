@@ -93,8 +93,8 @@ void interference_add_taken_resources(struct scheduler *s, uint32_t rank_index,
         update_kernel_end(s, rank_index);
 }
 
-bool interference_end_kernel(struct scheduler *s, double until_s, uint32_t *rank_state,
-                             uint32_t *op)
+bool interference_end_earliest_kernel(struct scheduler *s, double until_s, uint32_t *rank_state,
+                                      uint32_t *op)
 {
     if (s->running_kernel_count == 0 ||
         s->rank_state[s->rank_heap_by_kernel_end[0]].kernel_overlap.end_s > until_s)

@@ -22,7 +22,7 @@ void interference_add_taken_resources(struct scheduler *s, uint32_t rank_index,
 
 /* Ends the kernel that ends first, if it ends by until_s. Sets *rank_state and *op to its rank and its op, and s->now_s
  * to its end. Returns false if no kernel ends by until_s. */
-bool interference_end_kernel(struct scheduler *s, double until_s, uint32_t *rank_state,
-                             uint32_t *op);
+bool interference_end_earliest_kernel(struct scheduler *s, double until_s, uint32_t *rank_state,
+                                      uint32_t *op);
 
 #endif

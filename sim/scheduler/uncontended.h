@@ -15,12 +15,12 @@ void uncontended_init(struct scheduler *s);
 /* Starts an event's flows at s->now_s and sets *end_s to the end of the last one. Returns false,
  * and starts nothing, if the engine has to move the flows: because other flows use one of their
  * links, because the seconds of the transfer are not known, or with --exact. */
-bool uncontended_start_flows(struct scheduler *s, size_t e, double *end_s);
+bool uncontended_try_start_flows(struct scheduler *s, size_t e, double *end_s);
 
 /* Moves to the engine the remaining bytes of every uncontended event that uses a link of event e,
  * and counts the flows of e among those that the engine moves. Call it before the engine starts the
  * flows of e. Does nothing with --exact. */
-void uncontended_move_to_engine(struct scheduler *s, size_t e);
+void uncontended_move_rivals_to_engine(struct scheduler *s, size_t e);
 
 /* Frees the links of an event. Call it when the event's flows have ended. */
 void uncontended_free_links(struct scheduler *s, size_t e);

@@ -219,8 +219,8 @@ void configure()
     s4u::Engine::on_time_advance_cb([](double) { call_done_functions_at_date(); });
 }
 
-void init(engine_done_fn done, engine_before_advance_fn ahead, void *context,
-          const double *link_bytes_per_s, uint32_t links)
+void init_engine(engine_done_fn done, engine_before_advance_fn ahead, void *context,
+                 const double *link_bytes_per_s, uint32_t links)
 {
     static char name[] = "longhaul", quiet[] = "--log=root.thres:error";
     static char *arguments[] = {name, quiet, nullptr};
@@ -241,12 +241,12 @@ double now_s()
     return s4u::Engine::get_clock();
 }
 
-void timer(double date_s, int64_t tag)
+void set_timer(double date_s, int64_t tag)
 {
     guarded([=] { timers->tags.emplace(date_s, tag); });
 }
 
-void flow(const uint32_t *link, uint32_t count, double bytes, int64_t tag)
+void start_flow(const uint32_t *link, uint32_t count, double bytes, int64_t tag)
 {
     guarded([=] {
         double parts = std::max(1.0, std::floor(bytes * parts_per_byte + 0.5));
@@ -268,4 +268,5 @@ void version(int *major, int *minor, int *patch)
 } // namespace
 
 extern "C" const struct engine_calls longhaul_simgrid;
-const struct engine_calls longhaul_simgrid = {init, now_s, timer, flow, run, version};
+const struct engine_calls longhaul_simgrid = {init_engine, now_s, set_timer,
+                                              start_flow,  run,   version};

@@ -8,7 +8,8 @@
 /* ---- components ---- */
 
 /* Returns the component of each link, named by the lowest link that it reaches through flows. */
-static uint32_t *link_components(const struct traffic *traffic, const struct pruned *pruned)
+static uint32_t *find_component_of_each_link(const struct traffic *traffic,
+                                             const struct pruned *pruned)
 {
     uint32_t links = traffic->platform.link_count;
     uint32_t *parent = roots_make(links);
@@ -23,13 +24,13 @@ static uint32_t *link_components(const struct traffic *traffic, const struct pru
 struct flow_fold_maker {
     const struct traffic *traffic;
     const struct pruned *pruned;
-    const struct fold_network *network;
+    const struct flow_and_link_classes *network;
     uint32_t *component_of_link, *component_of_flow;
     struct index flows_of_component; /* the flows of each component */
     struct index flows_of_link;      /* the flows that cross each link */
     bool *is_chosen;                 /* [components] the component is simulated */
     /* [flow count] number of copies of each flow that are simulated */
-    uint32_t *kept_copies_by_flow;
+    uint32_t *simulated_copies_by_flow;
     /* [link count] the link that takes the place of each link in the simulated network */
     uint32_t *replacement_by_link;
 };
@@ -87,12 +88,12 @@ struct flow_count_of_class_on_link {
 };
 
 /* The quotient of one component (fold_flows.h), and scratch arrays that are indexed by class. */
-struct quotient {
+struct class_network {
     /* [count] an entry for each class of links and each class of flows on these links */
     struct flow_count_of_class_on_link *entry;
     size_t count, capacity;
     struct fraction *link_factor, *flow_factor; /* s(L) [link_classes], k(F) [flow_classes] */
-    uint32_t *first_link;                       /* [link_classes] the first link of each class */
+    uint32_t *first_link_by_class;              /* [link_classes] the first link of each class */
     /* [flow_classes] flows_of_class: number of flows of each class in the component; flows_on_link: how many of them
      * cross one link */
     uint32_t *flows_of_class, *flows_on_link;
@@ -100,18 +101,19 @@ struct quotient {
     uint64_t common_denominator_of_copies;
 };
 
-static void class_network_init(struct quotient *q, const struct fold_network *network)
+static void class_network_init(struct class_network *q, const struct flow_and_link_classes *network)
 {
-    *q = (struct quotient){0};
+    *q = (struct class_network){0};
     q->link_factor = heap_zalloc(network->link_classes + 1u, sizeof *q->link_factor);
     q->flow_factor = heap_zalloc(network->flow_classes + 1u, sizeof *q->flow_factor);
-    q->first_link = ir_new_empty_ids(network->link_classes + 1u);
+    q->first_link_by_class = ir_new_empty_ids(network->link_classes + 1u);
     q->flows_of_class = heap_zalloc(network->flow_classes + 1u, sizeof *q->flows_of_class);
     q->flows_on_link = heap_zalloc(network->flow_classes + 1u, sizeof *q->flows_on_link);
 }
 
 /* Appends to q->entry, for each class of flows that cross the link, how many of them do. */
-static void add_class_links_of_link(struct flow_fold_maker *f, struct quotient *q, uint32_t link)
+static void add_flow_class_counts_of_link(struct flow_fold_maker *f, struct class_network *q,
+                                          uint32_t link)
 {
     uint32_t begin = f->flows_of_link.begin[link], end = f->flows_of_link.begin[link + 1];
     for (uint32_t u = begin; u < end; u++)
@@ -136,7 +138,7 @@ static bool is_small(struct fraction r)
 
 /* Finds factors s(L) and k(F) with n(L, F) = s(L) k(F) for all entries: it sets one k to 1 and follows entries that
  * share a class. Returns false if there are no such factors, or if a ratio is too large for exact products. */
-static bool factor_flow_counts(struct quotient *q)
+static bool factor_flow_counts(struct class_network *q)
 {
     q->flow_factor[q->entry[0].flow] = (struct fraction){1, 1};
     for (bool more = true; more;) {
@@ -165,7 +167,7 @@ static bool factor_flow_counts(struct quotient *q)
 
 /* Sets common_denominator_of_copies so that all k(F) become whole. Returns false if it would exceed COPIES_MAX, or if a
  * class would run more copies than it has flows. */
-static bool scale_copies_to_whole_numbers(struct quotient *q)
+static bool scale_copies_to_whole_numbers(struct class_network *q)
 {
     enum { COPIES_MAX = 4096 };
     uint64_t scale = 1;
@@ -187,18 +189,18 @@ static bool scale_copies_to_whole_numbers(struct quotient *q)
 /* Keeps one flow of each class F, of which common_denominator_of_copies * k(F) copies run, on one link of each class L,
  * whose bandwidth is multiplied by common_denominator_of_copies / s(L). If factor_flow_counts() or
  * scale_copies_to_whole_numbers() fails, it keeps all flows of the component. */
-static void fold_component(struct flow_fold_maker *f, struct fold *fold, struct quotient *q,
+static void fold_component(struct flow_fold_maker *f, struct fold *fold, struct class_network *q,
                            const struct index *links_of_component, uint32_t component)
 {
-    const struct fold_network *network = f->network;
+    const struct flow_and_link_classes *network = f->network;
     q->count = 0;
     for (uint32_t i = links_of_component->begin[component];
          i < links_of_component->begin[component + 1]; i++) {
         uint32_t link = links_of_component->value[i],
-                 *first = &q->first_link[network->class_of_link[link]];
+                 *first = &q->first_link_by_class[network->class_of_link[link]];
         if (*first == IR_NONE) {
             *first = link;
-            add_class_links_of_link(f, q, link);
+            add_flow_class_counts_of_link(f, q, link);
         }
     }
     for (uint32_t i = f->flows_of_component.begin[component];
@@ -209,9 +211,9 @@ static void fold_component(struct flow_fold_maker *f, struct fold *fold, struct 
          factors && i < links_of_component->begin[component + 1]; i++) {
         uint32_t link = links_of_component->value[i], class = network->class_of_link[link];
         struct fraction s = q->link_factor[class];
-        f->replacement_by_link[link] = q->first_link[class];
-        if (link ==
-            q->first_link[class]) /* common_denominator_of_copies * k(F) copies run, not k(F) */
+        f->replacement_by_link[link] = q->first_link_by_class[class];
+        if (link == q->first_link_by_class
+                        [class]) /* common_denominator_of_copies * k(F) copies run, not k(F) */
             fold->bytes_per_s[link] *=
                 (double)(s.denominator * q->common_denominator_of_copies) / (double)s.numerator;
     }
@@ -220,7 +222,7 @@ static void fold_component(struct flow_fold_maker *f, struct fold *fold, struct 
         uint32_t flow = f->flows_of_component.value[i], class = network->class_of_flow[flow];
         struct fraction k = q->flow_factor[class];
         bool first = q->flows_of_class[class] > 0;
-        f->kept_copies_by_flow[flow] =
+        f->simulated_copies_by_flow[flow] =
             !factors ? 1
             : first  ? (uint32_t)(k.numerator * (q->common_denominator_of_copies / k.denominator))
                      : 0;
@@ -229,18 +231,18 @@ static void fold_component(struct flow_fold_maker *f, struct fold *fold, struct 
     for (size_t i = 0; i < q->count; i++) {
         q->flow_factor[q->entry[i].flow] = (struct fraction){0, 0};
         q->link_factor[q->entry[i].link] = (struct fraction){0, 0};
-        q->first_link[q->entry[i].link] = IR_NONE;
+        q->first_link_by_class[q->entry[i].link] = IR_NONE;
     }
 }
 
-/* Sets kept_copies_by_flow[], replacement_by_link[] and the bandwidths of links in *fold. */
+/* Sets simulated_copies_by_flow[], replacement_by_link[] and the bandwidths of links in *fold. */
 static void choose_kept_flows(struct flow_fold_maker *f, struct fold *fold)
 {
     const uint32_t *link_begin = f->pruned->link_begin;
     uint32_t flows = f->traffic->flows.flow_count, links = f->traffic->platform.link_count;
     struct index links_of_component;
-    struct quotient quotient;
-    f->component_of_link = link_components(f->traffic, f->pruned);
+    struct class_network quotient;
+    f->component_of_link = find_component_of_each_link(f->traffic, f->pruned);
     f->component_of_flow = heap_alloc(flows + 1u, sizeof *f->component_of_flow);
     for (uint32_t i = 0; i < flows; i++)
         f->component_of_flow[i] = f->component_of_link[f->pruned->link[link_begin[i]]];
@@ -255,7 +257,7 @@ static void choose_kept_flows(struct flow_fold_maker *f, struct fold *fold)
     free(quotient.entry);
     free(quotient.link_factor);
     free(quotient.flow_factor);
-    free(quotient.first_link);
+    free(quotient.first_link_by_class);
     free(quotient.flows_of_class);
     free(quotient.flows_on_link);
     index_release(&links_of_component);
@@ -278,7 +280,7 @@ static void list_links_of_kept_flows(struct flow_fold_maker *f, struct fold *fol
     for (uint32_t i = 0; i < flows; i++) {
         fold->link_begin[i] = filled;
         for (uint32_t e = f->pruned->link_begin[i];
-             f->kept_copies_by_flow[i] > 0 && e < f->pruned->link_begin[i + 1]; e++) {
+             f->simulated_copies_by_flow[i] > 0 && e < f->pruned->link_begin[i + 1]; e++) {
             uint32_t link = f->replacement_by_link[f->pruned->link[e]];
             if (last_flow[link] != i + 1)
                 fold->link[filled++] = link;
@@ -292,38 +294,38 @@ static void list_links_of_kept_flows(struct flow_fold_maker *f, struct fold *fol
 /* Lists the kept flows of each transfer, each flow as often as copies of it run. All go under the transfer at the
  * lowest channel of the channel class. */
 static void list_kept_flows(struct fold *fold, const struct traffic *traffic,
-                            const uint32_t *kept_copies_by_flow)
+                            const uint32_t *simulated_copies_by_flow)
 {
     uint32_t total = 0, filled = 0;
     for (uint32_t i = 0; i < traffic->flows.flow_count; i++)
-        total += kept_copies_by_flow[i];
+        total += simulated_copies_by_flow[i];
     uint32_t *key = heap_alloc(total + 1u, sizeof *key), *id = heap_alloc(total + 1u, sizeof *id);
     for (uint32_t t = 0; t < traffic->transfer_count; t++) {
         const struct transfer *of = &traffic->transfer[t];
         for (uint32_t i = of->flow_begin; i < of->flow_begin + of->flow_count; i++)
-            for (uint32_t copy = 0; copy < kept_copies_by_flow[i]; copy++) {
+            for (uint32_t copy = 0; copy < simulated_copies_by_flow[i]; copy++) {
                 key[filled] = fold_representative_transfer(fold, traffic, t);
                 id[filled++] = i;
             }
     }
     struct index index;
     index_init(&index, key, id, filled, traffic->transfer_count);
-    fold->flow_begin = index.begin;
+    fold->flow_begin_by_transfer = index.begin;
     fold->flow = index.value;
     free(key);
     free(id);
 }
 
 void fold_flows(struct fold *fold, const struct traffic *traffic, const struct pruned *pruned,
-                const struct fold_network *network)
+                const struct flow_and_link_classes *network)
 {
     uint32_t flows = traffic->flows.flow_count, links = traffic->platform.link_count;
     struct flow_fold_maker f = {.traffic = traffic, .pruned = pruned, .network = network};
-    f.kept_copies_by_flow = heap_alloc(flows + 1u, sizeof *f.kept_copies_by_flow);
+    f.simulated_copies_by_flow = heap_alloc(flows + 1u, sizeof *f.simulated_copies_by_flow);
     f.replacement_by_link = heap_alloc(links + 1u, sizeof *f.replacement_by_link);
     fold->bytes_per_s = heap_alloc(links + 1u, sizeof *fold->bytes_per_s);
     for (uint32_t i = 0; i < flows; i++)
-        f.kept_copies_by_flow[i] = network == NULL;
+        f.simulated_copies_by_flow[i] = network == NULL;
     for (uint32_t l = 0; l < links; l++) {
         f.replacement_by_link[l] = l;
         fold->bytes_per_s[l] = traffic->platform.bytes_per_s[l];
@@ -331,7 +333,7 @@ void fold_flows(struct fold *fold, const struct traffic *traffic, const struct p
     if (network != NULL)
         choose_kept_flows(&f, fold);
     list_links_of_kept_flows(&f, fold);
-    list_kept_flows(fold, traffic, f.kept_copies_by_flow);
-    free(f.kept_copies_by_flow);
+    list_kept_flows(fold, traffic, f.simulated_copies_by_flow);
+    free(f.simulated_copies_by_flow);
     free(f.replacement_by_link);
 }

@@ -17,7 +17,7 @@
 
 #include "sim/traffic/fold.h"
 
-struct fold_network {
+struct flow_and_link_classes {
     uint32_t flow_classes, link_classes;
     uint32_t *class_of_flow, *class_of_link;
 };
@@ -25,6 +25,6 @@ struct fold_network {
 /* Fills the flows and the network of *fold, whose channel classes must be known. network: the classes of flows and
  * links, by which only the few flows that represent all are kept; NULL: all flows are kept. */
 void fold_flows(struct fold *fold, const struct traffic *traffic, const struct pruned *pruned,
-                const struct fold_network *network);
+                const struct flow_and_link_classes *network);
 
 #endif

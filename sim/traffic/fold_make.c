@@ -13,7 +13,7 @@ void fold_release(struct fold *fold)
     free(fold->first_op_row_by_class);
     free(fold->class_by_channel);
     free(fold->lowest_channel_by_class);
-    free(fold->flow_begin);
+    free(fold->flow_begin_by_transfer);
     free(fold->flow);
     free(fold->bytes_per_s);
     free(fold->link_begin);
@@ -117,10 +117,12 @@ static void refine_colours(struct colours *c, const struct traffic *traffic,
     for (int s = 0; s < SORTS; s++)
         memset(c->neighbour_sum[s], 0, c->node_count[s] * sizeof *c->neighbour_sum[s]);
     for (uint32_t r = 0; r < traffic->rank_count; r++)
-        for (uint32_t l = 0; l < traffic->comm_count; l++) {
-            uint32_t send = traffic->channel_by_rank_and_comm[(size_t)r * traffic->comm_count + l];
+        for (uint32_t l = 0; l < traffic->comm_class_count; l++) {
+            uint32_t send =
+                traffic->channel_by_rank_and_comm[(size_t)r * traffic->comm_class_count + l];
             uint32_t receive =
-                traffic->receive_channel_by_rank_and_comm[(size_t)r * traffic->comm_count + l];
+                traffic
+                    ->receive_channel_by_rank_and_comm[(size_t)r * traffic->comm_class_count + l];
             if (send != IR_NONE)
                 add_edge_to_sums(c, RANKS, r, CHANNELS, send, 2 * l);
             if (receive != IR_NONE)
@@ -147,7 +149,7 @@ static void number_classes(struct colours *c, int sort)
     uint32_t *first = c->first_node_of_class[sort], classes = 0;
     struct id_map known = {0}; /* the colours of the classes */
     for (uint32_t i = 0; i < c->node_count[sort]; i++) {
-        struct id_probe p = id_map_probe(&known, colour[i]);
+        struct id_probe p = id_map_begin_probe(&known, colour[i]);
         bool found = false;
         while (!found && id_map_next_row_with_hash(&known, &p))
             found = colour[first[p.row]] == colour[i];
@@ -208,8 +210,8 @@ void fold_make(struct fold *fold, const struct traffic *traffic, const struct pr
                           .channel_class_count = c.class_count[CHANNELS],
                           .class_by_channel = c.class_of_node[CHANNELS],
                           .lowest_channel_by_class = c.first_node_of_class[CHANNELS]};
-    struct fold_network network = {c.class_count[FLOWS], c.class_count[LINKS],
-                                   c.class_of_node[FLOWS], c.class_of_node[LINKS]};
+    struct flow_and_link_classes network = {c.class_count[FLOWS], c.class_count[LINKS],
+                                            c.class_of_node[FLOWS], c.class_of_node[LINKS]};
     fold_flows(fold, traffic, pruned, exact ? NULL : &network);
     for (int s = 0; s < SORTS; s++) {
         free(c.colour[s]);

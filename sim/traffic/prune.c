@@ -14,13 +14,14 @@ void prune_release(struct pruned *pruned)
 }
 
 /* True if every flow that crosses link a crosses link b, too. Both lists of flows ascend. */
-static bool is_always_crossed_with(const struct index *users, uint32_t a, uint32_t b)
+static bool is_always_crossed_with(const struct index *flows_by_link, uint32_t a, uint32_t b)
 {
-    uint32_t in_b = users->begin[b], end_b = users->begin[b + 1];
-    for (uint32_t in_a = users->begin[a]; in_a < users->begin[a + 1]; in_a++, in_b++) {
-        while (in_b < end_b && users->value[in_b] < users->value[in_a])
+    uint32_t in_b = flows_by_link->begin[b], end_b = flows_by_link->begin[b + 1];
+    for (uint32_t in_a = flows_by_link->begin[a]; in_a < flows_by_link->begin[a + 1];
+         in_a++, in_b++) {
+        while (in_b < end_b && flows_by_link->value[in_b] < flows_by_link->value[in_a])
             in_b++;
-        if (in_b == end_b || users->value[in_b] != users->value[in_a])
+        if (in_b == end_b || flows_by_link->value[in_b] != flows_by_link->value[in_a])
             return false;
     }
     return true;
@@ -30,19 +31,19 @@ static bool is_always_crossed_with(const struct index *users, uint32_t a, uint32
  * is on the path of a's first flow, so only that path is searched. Of links with the same flows and the same bandwidth,
  * only the first is kept. */
 static bool link_can_be_omitted(const struct platform *platform, const struct flow_table *flows,
-                                const struct index *users, uint32_t a)
+                                const struct index *flows_by_link, uint32_t a)
 {
-    uint32_t count = users->begin[a + 1] - users->begin[a];
+    uint32_t count = flows_by_link->begin[a + 1] - flows_by_link->begin[a];
     double width = platform->bytes_per_s[a];
     if (count == 0)
         return false;
-    uint32_t first = users->value[users->begin[a]];
+    uint32_t first = flows_by_link->value[flows_by_link->begin[a]];
     for (uint32_t i = flows->link_begin[first]; i < flows->link_begin[first + 1]; i++) {
-        uint32_t b = flows->link[i], more = users->begin[b + 1] - users->begin[b];
+        uint32_t b = flows->link[i], more = flows_by_link->begin[b + 1] - flows_by_link->begin[b];
         if (b == a || more < count || platform->bytes_per_s[b] > width)
             continue;
         if ((platform->bytes_per_s[b] < width || more > count || b < a) &&
-            is_always_crossed_with(users, a, b))
+            is_always_crossed_with(flows_by_link, a, b))
             return true;
     }
     return false;
@@ -51,12 +52,12 @@ static bool link_can_be_omitted(const struct platform *platform, const struct fl
 void prune_make(struct pruned *pruned, const struct platform *platform,
                 const struct flow_table *flows)
 {
-    struct index users;
-    index_flows_by_link(&users, flows->link_begin, flows->link, flows->flow_count,
+    struct index flows_by_link;
+    index_flows_by_link(&flows_by_link, flows->link_begin, flows->link, flows->flow_count,
                         platform->link_count);
     bool *drop = heap_zalloc(platform->link_count + 1u, sizeof *drop);
     for (uint32_t l = 0; l < platform->link_count; l++)
-        drop[l] = link_can_be_omitted(platform, flows, &users, l);
+        drop[l] = link_can_be_omitted(platform, flows, &flows_by_link, l);
     pruned->link_begin = heap_alloc(flows->flow_count + 1u, sizeof *pruned->link_begin);
     pruned->link = heap_alloc(flows->link_count + 1u, sizeof *pruned->link);
     uint32_t count = 0;
@@ -68,6 +69,6 @@ void prune_make(struct pruned *pruned, const struct platform *platform,
         assert(count > pruned->link_begin[f]);
     }
     pruned->link_begin[flows->flow_count] = count;
-    index_release(&users);
+    index_release(&flows_by_link);
     free(drop);
 }

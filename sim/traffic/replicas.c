@@ -4,7 +4,7 @@
 
 /* Returns the number of ranks of the smallest part of the machine whose links no other part uses: a fabric domain,
  * or, if leaf switches limit the network, as many domains as fill whole leaves. */
-static uint64_t ranks_of_isolated_part(const struct cluster *cluster)
+static uint64_t rank_count_of_isolated_part(const struct cluster *cluster)
 {
     const struct network *network = &cluster->network;
     int64_t nodes = cluster->domain_nodes;
@@ -32,8 +32,8 @@ static bool kind_ignores_member_order(enum work_kind kind)
 }
 
 /* Returns a bit mask of the listed axes. only_sets: an axis counts only if it is listed with a set of coordinates. */
-static uint32_t axes_mask_of_listed_sets(const struct axis_set *axis, uint32_t count,
-                                         bool only_sets)
+static uint32_t mask_of_listed_axes(const struct axis_coordinate_set *axis, uint32_t count,
+                                    bool only_sets)
 {
     uint32_t axes = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -45,7 +45,7 @@ static uint32_t axes_mask_of_listed_sets(const struct axis_set *axis, uint32_t c
  * of data-parallel ranks if their sequences are packed differently. */
 static uint32_t document_axes_mask(const struct ir *ir)
 {
-    uint32_t replicas, axes = ir_axis_mask_of_name(ir, "cp"), dp = ir_axis_mask_of_name(ir, "dp");
+    uint32_t replicas, axes = ir_mask_of_axes_named(ir, "cp"), dp = ir_mask_of_axes_named(ir, "dp");
     ir_rank_index_along_axes(ir, 0, dp, &replicas);
     return documents_equal_on_ranks(&ir->documents, replicas) ? axes : axes | dp;
 }
@@ -55,21 +55,21 @@ static uint32_t mesh_axes_mask_of_uneven_work(const struct ir *ir)
 {
     uint32_t axes = 0;
     for (uint32_t r = 0; r < ir->role_count; r++)
-        axes |= axes_mask_of_listed_sets(ir->role[r].axis, ir->role[r].axis_count, false);
+        axes |= mask_of_listed_axes(ir->role[r].axis, ir->role[r].axis_count, false);
     for (uint32_t g = 0; g < ir->guard_count; g++) {
         const struct group *group = &ir->group[ir->guard[g].group];
-        axes |= axes_mask_of_listed_sets(group->axis, group->axis_count, false);
+        axes |= mask_of_listed_axes(group->axis, group->axis_count, false);
     }
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         const struct work *work = &ir->shape[s];
         struct row_use use;
-        if (work_pairs_depend_on_rank(work) || row_use_of_work(work, &use))
+        if (work_pairs_depend_on_rank(work) || row_use_if_work_moves_rows(work, &use))
             axes |= document_axes_mask(ir);
         if (work_comm_group(work) < 0)
             continue;
         const struct group *group = &ir->group[work_comm_group(work)];
-        axes |= axes_mask_of_listed_sets(group->axis, group->axis_count,
-                                         kind_ignores_member_order(work->kind));
+        axes |= mask_of_listed_axes(group->axis, group->axis_count,
+                                    kind_ignores_member_order(work->kind));
     }
     return axes;
 }
@@ -78,7 +78,7 @@ struct mesh replicas_planned_mesh(const struct ir *ir, const struct cluster *clu
 {
     struct mesh mesh = ir->mesh;
     uint32_t uneven = mesh_axes_mask_of_uneven_work(ir);
-    uint64_t part = ranks_of_isolated_part(cluster), stride = 1;
+    uint64_t part = rank_count_of_isolated_part(cluster), stride = 1;
     for (uint32_t a = mesh.axis_count; a-- > 0;) {
         uint32_t size = mesh.axis[a].size, by = uneven >> a & 1 ? size : 1;
         while (by < size && (by * stride % part != 0 || size % by != 0))
@@ -97,8 +97,8 @@ uint32_t replicas_rank_in_full_mesh(const struct mesh *all, const struct mesh *p
     return mesh_rank_at(all, coordinate_by_axis);
 }
 
-uint32_t replicas_row_in_planned_mesh(const struct mesh *all, const struct mesh *planned,
-                                      uint32_t rank)
+uint32_t replicas_rank_in_planned_mesh(const struct mesh *all, const struct mesh *planned,
+                                       uint32_t rank)
 {
     uint32_t coordinate_by_axis[MESH_AXES_MAX];
     mesh_coordinates(all, rank, coordinate_by_axis);

@@ -20,11 +20,11 @@
 struct mesh replicas_planned_mesh(const struct ir *ir, const struct cluster *cluster);
 
 /* The planned ranks are one replica; `planned` is its mesh, `all` the mesh of all ranks. replicas_rank_in_full_mesh()
- * returns the rank in `all` of planned rank `row`; replicas_row_in_planned_mesh() returns the planned rank that does
+ * returns the rank in `all` of planned rank `row`; replicas_rank_in_planned_mesh() returns the planned rank that does
  * the same as `rank` of `all`. */
 uint32_t replicas_rank_in_full_mesh(const struct mesh *all, const struct mesh *planned,
                                     uint32_t row);
-uint32_t replicas_row_in_planned_mesh(const struct mesh *all, const struct mesh *planned,
-                                      uint32_t rank);
+uint32_t replicas_rank_in_planned_mesh(const struct mesh *all, const struct mesh *planned,
+                                       uint32_t rank);
 
 #endif

@@ -20,10 +20,10 @@ struct sim_costs {
      * before it. NULL: no time */
     const double *issue_s;
     /* [shape_count] seconds from the end of an op that blocks the host until the host issues the next op; NULL: none */
-    const double *host_return_s;
+    const double *host_return_s_by_shape;
     /* [shape_count] bytes that an op on a host stream moves through host memory, whose bandwidth it shares with copies;
      * NULL: none */
-    const double *host_memory_bytes;
+    const double *host_memory_bytes_by_shape;
     /* seconds before the first bytes of a communication between ranks move, in addition to the latency of links */
     double collective_launch_s;
 };

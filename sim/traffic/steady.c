@@ -2,8 +2,8 @@
  * iterations before and after the gap.
  *
  * find_period() takes the period of a gap from the last three simulated iterations around it, and checks the conditions
- * of docs/simulation.md, "Short lists". check_class() then goes through the ops in the order of the whole list, and
- * checks that each starts when the last of its dependencies ends. */
+ * of docs/simulation.md, "Short lists". check_extrapolated_starts_of_class() then goes through the ops in the order of
+ * the whole list, and checks that each starts when the last of its dependencies ends. */
 #include "sim/traffic/steady.h"
 
 #include "base/arena.h"
@@ -25,9 +25,9 @@ struct steady {
     const struct repeats *repeats;
     const struct fold *fold;
     struct steady_times times;
-    double *period_s; /* [runs] the time from one iteration to the next */
+    double *period_s_by_run; /* [runs] the time from one iteration to the next */
     /* [runs] the seconds of the copies that earlier runs of the same role leave out */
-    double *earlier_copies_s;
+    double *left_out_s_of_earlier_runs;
     double tolerance_s;
 };
 
@@ -62,7 +62,8 @@ static bool is_event_op(const struct steady *x, uint32_t class, uint32_t op)
 }
 
 /* Returns run number `gap` of a role; NULL: the role has fewer. */
-static const struct repeat_run *find_run_of_gap(const struct steady *x, uint32_t role, uint32_t gap)
+static const struct repeat_run *find_nth_run_of_role(const struct steady *x, uint32_t role,
+                                                     uint32_t gap)
 {
     for (uint32_t i = 0; i < x->repeats->run_count; i++)
         if (x->repeats->run[i].role == role && gap-- == 0)
@@ -70,14 +71,14 @@ static const struct repeat_run *find_run_of_gap(const struct steady *x, uint32_t
     return NULL;
 }
 
-static double period_of_run(const struct steady *x, const struct repeat_run *run)
+static double period_of_run_s(const struct steady *x, const struct repeat_run *run)
 {
-    return x->period_s[run - x->repeats->run];
+    return x->period_s_by_run[run - x->repeats->run];
 }
 
-static double earlier_copies_s_of_repeat_run(const struct steady *x, const struct repeat_run *run)
+static double left_out_s_before_run(const struct steady *x, const struct repeat_run *run)
 {
-    return x->earlier_copies_s[run - x->repeats->run];
+    return x->left_out_s_of_earlier_runs[run - x->repeats->run];
 }
 
 /* Returns the first op of the i-th simulated iteration. */
@@ -94,7 +95,7 @@ static bool iteration_repeats_one_period_later(const struct steady *x, const str
                                                uint32_t i)
 {
     uint32_t begin = iteration_begin_op(run, i), next = iteration_begin_op(run, i + 1);
-    double period_s = period_of_run(x, run);
+    double period_s = period_of_run_s(x, run);
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
         if (role_of_class(x, c) != run->role)
             continue;
@@ -112,7 +113,7 @@ static double first_event_after_gap_s(const struct steady *x, uint32_t gap)
 {
     double first_s = DBL_MAX;
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
-        const struct repeat_run *run = find_run_of_gap(x, role_of_class(x, c), gap);
+        const struct repeat_run *run = find_nth_run_of_role(x, role_of_class(x, c), gap);
         if (run == NULL)
             continue;
         uint32_t begin = iteration_begin_op(run, run->gap_before_iteration);
@@ -133,7 +134,7 @@ static bool no_other_event_is_open(const struct steady *x, uint32_t gap, double 
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
         if (role_of_class(x, c) == IR_NONE)
             continue;
-        const struct repeat_run *run = find_run_of_gap(x, role_of_class(x, c), gap);
+        const struct repeat_run *run = find_nth_run_of_role(x, role_of_class(x, c), gap);
         const struct role *role = &x->traffic->ir->role[role_of_class(x, c)];
         struct steady_times t = times_of_class(x, c);
         for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
@@ -160,7 +161,7 @@ static bool find_period(struct steady *x, uint32_t gap)
     double period_s = -1;
     uint32_t lag = 1;
     for (uint32_t c = 0; c < x->fold->class_count; c++) {
-        const struct repeat_run *run = find_run_of_gap(x, role_of_class(x, c), gap);
+        const struct repeat_run *run = find_nth_run_of_role(x, role_of_class(x, c), gap);
         if (run == NULL)
             continue;
         const double *end_s = times_of_class(x, c).end_s + run->ops_per_iteration - 1;
@@ -173,14 +174,14 @@ static bool find_period(struct steady *x, uint32_t gap)
     }
     const struct repeats *r = x->repeats;
     for (uint32_t i = 0; i < r->run_count; i++)
-        if (find_run_of_gap(x, r->run[i].role, gap) == &r->run[i])
-            x->period_s[i] = period_s;
+        if (find_nth_run_of_role(x, r->run[i].role, gap) == &r->run[i])
+            x->period_s_by_run[i] = period_s;
     double from_s = first_event_after_gap_s(x, gap);
     if (from_s != DBL_MAX && !no_other_event_is_open(x, gap, from_s, period_s, &lag))
         return false;
     for (uint32_t i = 0; i < r->run_count; i++) {
         const struct repeat_run *run = &r->run[i];
-        if (find_run_of_gap(x, run->role, gap) != run)
+        if (find_nth_run_of_role(x, run->role, gap) != run)
             continue;
         if (lag >= run->gap_before_iteration)
             return false;
@@ -196,12 +197,12 @@ static bool find_period(struct steady *x, uint32_t gap)
 /* Returns the seconds by which an op of a role comes later in the whole list than in the short list. */
 static double op_shift_in_whole_list_s(const struct steady *x, uint32_t role, uint32_t op)
 {
-    const struct repeat_run *run = repeats_run_before(x->repeats, op);
+    const struct repeat_run *run = repeats_last_run_up_to_op(x->repeats, op);
     if (run == NULL || run->role != role)
         return 0;
-    return earlier_copies_s_of_repeat_run(x, run) +
+    return left_out_s_before_run(x, run) +
            (op >= iteration_begin_op(run, run->gap_before_iteration)
-                ? x->repeats->copies_per_gap * period_of_run(x, run)
+                ? x->repeats->copies_per_gap * period_of_run_s(x, run)
                 : 0);
 }
 
@@ -211,8 +212,8 @@ struct extrapolated_start_check {
     const struct steady *steady;
     struct steady_times times;
     uint32_t rank, role;
-    double host_s;  /* date at which the host issues the next op */
-    double *last_s; /* [streams] date at which the stream's last op ends */
+    double next_issue_s; /* date at which the host issues the next op */
+    double *last_s;      /* [streams] date at which the stream's last op ends */
     /* [ops of a run] the dependencies at whose end the op starts in every copy that was checked, as bits:
      * starts_when_dependencies_end() */
     uint64_t *deciding_dependency_bits_by_op;
@@ -225,7 +226,7 @@ static double end_of_awaited_op_s(const struct extrapolated_start_check *c, uint
                                   uint32_t copy, uint32_t op)
 {
     const struct repeats *r = c->steady->repeats;
-    struct repeat_place at = repeats_place_of_referred_op(r, from, copy, op);
+    struct repeat_place at = repeats_whole_list_place_of_ref(r, from, copy, op);
     if (at.run == NULL)
         return c->times.end_s[op] + op_shift_in_whole_list_s(c->steady, c->role, op);
     uint32_t gap = at.run->gap_before_iteration,
@@ -233,8 +234,8 @@ static double end_of_awaited_op_s(const struct extrapolated_start_check *c, uint
     after = after > r->copies_per_gap ? r->copies_per_gap : after;
     uint32_t row =
         at.run->first_op + (at.iteration - after) * at.run->ops_per_iteration + at.op_in_iteration;
-    return c->times.end_s[row] + earlier_copies_s_of_repeat_run(c->steady, at.run) +
-           after * period_of_run(c->steady, at.run);
+    return c->times.end_s[row] + left_out_s_before_run(c->steady, at.run) +
+           after * period_of_run_s(c->steady, at.run);
 }
 
 static uint64_t dependency_bit_if_deciding(const struct extrapolated_start_check *c, double start_s,
@@ -260,9 +261,9 @@ static bool starts_when_dependencies_end(struct extrapolated_start_check *c, uin
     double *last_s = &c->last_s[ir->op.stream[op]];
     double before_s = ir->op.kind[op] == WORK_BARRIER ? 0 : *last_s;
     if (costs->issue_s && !sync && issues)
-        c->host_s += costs->issue_s[shape];
-    double need_s = max_date_s(c->host_s, before_s);
-    *needed = dependency_bit_if_deciding(c, start_s, c->host_s, 0) |
+        c->next_issue_s += costs->issue_s[shape];
+    double need_s = max_date_s(c->next_issue_s, before_s);
+    *needed = dependency_bit_if_deciding(c, start_s, c->next_issue_s, 0) |
               dependency_bit_if_deciding(c, start_s, before_s, 1);
     for (uint32_t w = 0; w < ir->op.wait_count[op]; w++) {
         double wait_s = end_of_awaited_op_s(c, op, copy, ir_waits(ir, op)[w].i);
@@ -272,15 +273,17 @@ static bool starts_when_dependencies_end(struct extrapolated_start_check *c, uin
     if (!sync)
         *last_s = end_s;
     if (ir_blocks_host(ir, op))
-        c->host_s = end_s + (costs->host_return_s && issues ? costs->host_return_s[shape] : 0);
+        c->next_issue_s =
+            end_s +
+            (costs->host_return_s_by_shape && issues ? costs->host_return_s_by_shape[shape] : 0);
     return times_are_equal(c->steady, start_s, need_s);
 }
 
 /* True if, in copy number `copy` of the run's last iteration before the gap, each op starts when the last of its
  * dependencies ends, and this is the same dependency as in the copies that were checked before. If that is true of the
  * first and of the last copy, it is true of every copy between them, as dates change linearly from copy to copy. */
-static bool copy_starts_as_predicted(struct extrapolated_start_check *c,
-                                     const struct repeat_run *run, uint32_t copy)
+static bool repeat_copy_starts_as_extrapolated(struct extrapolated_start_check *c,
+                                               const struct repeat_run *run, uint32_t copy)
 {
     uint32_t begin = run->first_op + (run->gap_before_iteration - 1) * run->ops_per_iteration;
     for (uint32_t op = begin; op < begin + run->ops_per_iteration; op++) {
@@ -308,35 +311,35 @@ static void advance_by_copies(struct extrapolated_start_check *c, const struct r
         touched[ir->op.stream[op]] |= !traffic_is_sync(ir, op);
         holds |= ir_blocks_host(ir, op);
     }
-    c->host_s += left_out * (holds ? period_of_run(c->steady, run) : host_s);
+    c->next_issue_s += left_out * (holds ? period_of_run_s(c->steady, run) : host_s);
     for (uint32_t s = 0; s < ir->stream_count; s++)
-        c->last_s[s] += touched[s] ? left_out * period_of_run(c->steady, run) : 0;
+        c->last_s[s] += touched[s] ? left_out * period_of_run_s(c->steady, run) : 0;
 }
 
-static bool copies_start_as_predicted(struct extrapolated_start_check *c,
-                                      const struct repeat_run *run)
+static bool repeat_copies_start_as_extrapolated(struct extrapolated_start_check *c,
+                                                const struct repeat_run *run)
 {
     uint32_t copies = c->steady->repeats->copies_per_gap;
-    double host_s = c->host_s;
-    if (!copy_starts_as_predicted(c, run, 1))
+    double host_s = c->next_issue_s;
+    if (!repeat_copy_starts_as_extrapolated(c, run, 1))
         return false;
     if (copies > 2)
-        advance_by_copies(c, run, copies - 2, c->host_s - host_s);
-    return copies < 2 || copy_starts_as_predicted(c, run, copies);
+        advance_by_copies(c, run, copies - 2, c->next_issue_s - host_s);
+    return copies < 2 || repeat_copy_starts_as_extrapolated(c, run, copies);
 }
 
-static bool class_starts_as_predicted(struct extrapolated_start_check *c)
+static bool class_starts_as_extrapolated(struct extrapolated_start_check *c)
 {
     const struct ir *ir = c->steady->traffic->ir;
     const struct role *role = &ir->role[c->role];
-    const struct repeat_run *run = find_run_of_gap(c->steady, c->role, 0);
+    const struct repeat_run *run = find_nth_run_of_role(c->steady, c->role, 0);
     uint32_t next = 0;
     uint64_t needed;
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
         if (run != NULL && op == iteration_begin_op(run, run->gap_before_iteration)) {
-            if (!copies_start_as_predicted(c, run))
+            if (!repeat_copies_start_as_extrapolated(c, run))
                 return false;
-            run = find_run_of_gap(c->steady, c->role, ++next);
+            run = find_nth_run_of_role(c->steady, c->role, ++next);
         }
         if (!starts_when_dependencies_end(c, op, 0, &needed))
             return false;
@@ -344,7 +347,8 @@ static bool class_starts_as_predicted(struct extrapolated_start_check *c)
     return true;
 }
 
-static bool check_class(const struct steady *x, uint32_t class, double *step_s)
+static bool check_extrapolated_starts_of_class(const struct steady *x, uint32_t class,
+                                               double *step_s)
 {
     const struct ir *ir = x->traffic->ir;
     struct extrapolated_start_check c = {.steady = x,
@@ -355,15 +359,15 @@ static bool check_class(const struct steady *x, uint32_t class, double *step_s)
     c.last_s = heap_zalloc(ir->stream_count + 1u, sizeof *c.last_s);
     c.deciding_dependency_bits_by_op =
         heap_alloc((size_t)role->op_count + 1, sizeof *c.deciding_dependency_bits_by_op);
-    bool right = class_starts_as_predicted(&c);
+    bool starts_as_extrapolated = class_starts_as_extrapolated(&c);
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++)
         *step_s = max_date_s(*step_s, end_of_awaited_op_s(&c, op, 0, op));
     free(c.last_s);
     free(c.deciding_dependency_bits_by_op);
-    return right;
+    return starts_as_extrapolated;
 }
 
-/* Sets tolerance_s, and period_s and earlier_copies_s of every run. Returns false if times do not repeat. */
+/* Sets tolerance_s, and period_s and left_out_s_of_earlier_runs of every run. Returns false if times do not repeat. */
 static bool find_periods(struct steady *x)
 {
     const struct ir *ir = x->traffic->ir;
@@ -375,14 +379,14 @@ static bool find_periods(struct steady *x)
     for (uint32_t gap = 0; gap < r->run_count; gap++) {
         bool any = false;
         for (uint32_t role = 0; role < ir->role_count; role++)
-            any |= find_run_of_gap(x, role, gap) != NULL;
+            any |= find_nth_run_of_role(x, role, gap) != NULL;
         if (any && !find_period(x, gap))
             return false;
     }
     for (uint32_t i = 1; i < r->run_count; i++)
         if (r->run[i].role == r->run[i - 1].role)
-            x->earlier_copies_s[i] =
-                x->earlier_copies_s[i - 1] + r->copies_per_gap * x->period_s[i - 1];
+            x->left_out_s_of_earlier_runs[i] = x->left_out_s_of_earlier_runs[i - 1] +
+                                               r->copies_per_gap * x->period_s_by_run[i - 1];
     /* a date is a sum of many periods, and its rounding grows with their number */
     x->tolerance_s +=
         x->tolerance_s * repeats_whole_op_count(r, REPEATS_ALL_ROLES, ir->op.count) / ir->op.count;
@@ -391,27 +395,28 @@ static bool find_periods(struct steady *x)
 
 /* True if every op of the whole list starts when the last of its dependencies has ended. Sets
  * *step_s to the latest end of the ops that were checked. */
-static bool all_classes_start_as_predicted(const struct steady *x, double *step_s)
+static bool all_classes_start_as_extrapolated(const struct steady *x, double *step_s)
 {
-    bool right = true;
+    bool starts_as_extrapolated = true;
     *step_s = 0;
-    for (uint32_t c = 0; right && c < x->fold->class_count; c++)
-        right = role_of_class(x, c) == IR_NONE || check_class(x, c, step_s);
-    return right;
+    for (uint32_t c = 0; starts_as_extrapolated && c < x->fold->class_count; c++)
+        starts_as_extrapolated =
+            role_of_class(x, c) == IR_NONE || check_extrapolated_starts_of_class(x, c, step_s);
+    return starts_as_extrapolated;
 }
 
-bool steady_periods(const struct traffic *traffic, const struct fold *fold,
-                    struct steady_times times, double *period_s, double *step_s)
+bool steady_find_periods_and_step(const struct traffic *traffic, const struct fold *fold,
+                                  struct steady_times times, double *period_s, double *step_s)
 {
     const struct repeats *r = &traffic->ir->repeats;
     struct steady x = {.traffic = traffic,
                        .repeats = r,
                        .fold = fold,
                        .times = times,
-                       .period_s = period_s,
-                       .earlier_copies_s =
-                           heap_zalloc(r->run_count + 1u, sizeof *x.earlier_copies_s)};
-    bool steady = find_periods(&x) && all_classes_start_as_predicted(&x, step_s);
-    free(x.earlier_copies_s);
+                       .period_s_by_run = period_s,
+                       .left_out_s_of_earlier_runs =
+                           heap_zalloc(r->run_count + 1u, sizeof *x.left_out_s_of_earlier_runs)};
+    bool steady = find_periods(&x) && all_classes_start_as_extrapolated(&x, step_s);
+    free(x.left_out_s_of_earlier_runs);
     return steady;
 }

@@ -18,7 +18,7 @@ struct steady_times {
 
 /* Sets period_s[run] for each run of a short list, the time from one iteration to the next, and *step_s, the date when
  * the whole list ends. Returns false if the times of the whole list do not follow from those of the short list. */
-bool steady_periods(const struct traffic *traffic, const struct fold *fold,
-                    struct steady_times times, double *period_s, double *step_s);
+bool steady_find_periods_and_step(const struct traffic *traffic, const struct fold *fold,
+                                  struct steady_times times, double *period_s, double *step_s);
 
 #endif

@@ -29,9 +29,9 @@ enum comm_kind {
     COMM_SHIFT,      /* one channel per message: the sender is participant 0, the receiver 1 */
     /* one channel for each (source, destination, channel number); participant 0 sends, participant 1 receives */
     COMM_P2P,
-    COMM_COPY,      /* one rank */
-    COMM_HOST_WORK, /* one rank: host ops whose memory traffic is known */
-    COMM_KERNEL,    /* one rank: kernels of several compute streams, which share the processors */
+    COMM_COPY,              /* one rank */
+    COMM_HOST_WORK,         /* one rank: host ops whose memory traffic is known */
+    COMM_CONCURRENT_KERNEL, /* one rank: kernels of several compute streams, which share the processors */
     COMM_KIND_COUNT
 };
 
@@ -59,7 +59,7 @@ struct comm_class {
     uint32_t *op_count; /* [role_count] the number of ops of the comm class in each role */
     /* [role_count] where the ids of a role's ops of the comm class begin in traffic.ops_by_comm_class[]; they are
      * ascending */
-    uint32_t *op_begin;
+    uint32_t *op_begin_by_role;
 };
 
 /* The shares of a rank's multiprocessors and of its memory bandwidth that kernels lack while a transfer runs.
@@ -89,10 +89,11 @@ struct traffic {
     const struct ir *ir;
     const struct cluster *cluster;
     const struct sim_costs *costs;
-    struct mesh mesh;        /* the schedule's, or one replica of it (sim/traffic/replicas.h) */
-    uint32_t rank_count;     /* ranks of that mesh; below, a rank is a row of it */
-    uint32_t *schedule_rank; /* [rank_count] the schedule's rank that each is, ascending */
-    uint32_t *role_of_rank;  /* [rank_count]; IR_NONE: no role, no ops */
+    struct mesh mesh;    /* the schedule's, or one replica of it (sim/traffic/replicas.h) */
+    uint32_t rank_count; /* ranks of that mesh; below, a rank is a row of it */
+    /* [rank_count] the schedule's rank that each is, ascending */
+    uint32_t *schedule_rank_by_planned_rank;
+    uint32_t *role_of_rank;        /* [rank_count]; IR_NONE: no role, no ops */
     uint8_t *guard_passes_by_rank; /* [rank_count][guard_count] */
     /* [rank_count] the place of each rank (schedule/ir/visible.h); NULL if no duration depends on the place */
     uint32_t *place_of_rank;
@@ -102,10 +103,10 @@ struct traffic {
     struct platform platform;
     struct flow_table flows;
 
-    uint32_t comm_count;
+    uint32_t comm_class_count;
     struct comm_class *comm;
     /* not a comm class itself: it has the variants that all P2P comm classes share, one for each number of bytes */
-    struct comm_class p2p_variants;
+    struct comm_class variants_shared_by_p2p_classes;
     uint32_t *ops_by_comm_class;
 
     uint32_t channel_count, participant_count, transfer_count;
@@ -113,9 +114,10 @@ struct traffic {
     uint32_t *participant;
     struct transfer *transfer;
 
-    /* [rank_count][comm_count] the rank's channel in each comm class; for shifts, the channel on which it sends */
+    /* [rank_count][comm_class_count] the rank's channel in each comm class; for shifts, the channel on which it sends
+     * */
     uint32_t *channel_by_rank_and_comm;
-    /* [rank_count][comm_count] for shifts: the channel on which the rank receives */
+    /* [rank_count][comm_class_count] for shifts: the channel on which the rank receives */
     uint32_t *receive_channel_by_rank_and_comm;
 
     /* The next four arrays have an element for each op of the schedule. */

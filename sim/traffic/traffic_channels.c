@@ -23,15 +23,16 @@ static void add_participant(struct traffic *traffic, uint32_t rank)
     traffic->channel[traffic->channel_count - 1].participant_count++;
 }
 
-static bool rank_has_ops(const struct traffic *traffic, uint32_t rank, uint32_t comm)
+static bool rank_has_ops_of_comm(const struct traffic *traffic, uint32_t rank, uint32_t comm)
 {
     uint32_t role = traffic->role_of_rank[rank];
     return role != IR_NONE && traffic->comm[comm].op_count[role] > 0;
 }
 
-static uint32_t *channel_of_rank_slot(struct traffic *traffic, uint32_t rank, uint32_t comm)
+static uint32_t *channel_slot_of_rank_and_comm(struct traffic *traffic, uint32_t rank,
+                                               uint32_t comm)
 {
-    return &traffic->channel_by_rank_and_comm[(size_t)rank * traffic->comm_count + comm];
+    return &traffic->channel_by_rank_and_comm[(size_t)rank * traffic->comm_class_count + comm];
 }
 
 static void add_collective_channels(struct traffic *traffic, uint32_t l)
@@ -41,13 +42,14 @@ static void add_collective_channels(struct traffic *traffic, uint32_t l)
     uint32_t size = group_rank_count(&traffic->mesh, group),
              instances = group_instance_count(&traffic->mesh, group);
     for (uint32_t i = 0; i < instances; i++) {
-        if (!rank_has_ops(traffic, group_rank_of_member(&traffic->mesh, group, i, 0), l))
+        if (!rank_has_ops_of_comm(traffic, group_global_rank_of_member(&traffic->mesh, group, i, 0),
+                                  l))
             continue; /* then no member has ops: traffic_check_groups() makes sure of it */
         uint32_t channel = add_channel(traffic, l);
         for (uint32_t k = 0; k < size; k++) {
-            uint32_t rank = group_rank_of_member(&traffic->mesh, group, i, k);
+            uint32_t rank = group_global_rank_of_member(&traffic->mesh, group, i, k);
             add_participant(traffic, rank);
-            *channel_of_rank_slot(traffic, rank, l) = channel;
+            *channel_slot_of_rank_and_comm(traffic, rank, l) = channel;
         }
     }
 }
@@ -60,25 +62,25 @@ static void add_shift_channels(struct traffic *traffic, uint32_t l)
              instances = group_instance_count(&traffic->mesh, group);
     for (uint32_t i = 0; i < instances; i++)
         for (uint32_t k = 0; k < size; k++) {
-            uint32_t from = group_rank_of_member(&traffic->mesh, group, i, k);
-            if (!rank_has_ops(traffic, from, l))
+            uint32_t from = group_global_rank_of_member(&traffic->mesh, group, i, k);
+            if (!rank_has_ops_of_comm(traffic, from, l))
                 break;
             uint32_t by = (uint32_t)traffic->comm[l].distance;
-            uint32_t to = group_rank_of_member(&traffic->mesh, group, i, (k + by) % size);
+            uint32_t to = group_global_rank_of_member(&traffic->mesh, group, i, (k + by) % size);
             uint32_t channel = add_channel(traffic, l);
             add_participant(traffic, from);
             add_participant(traffic, to);
-            *channel_of_rank_slot(traffic, from, l) = channel;
-            traffic->receive_channel_by_rank_and_comm[(size_t)to * traffic->comm_count + l] =
+            *channel_slot_of_rank_and_comm(traffic, from, l) = channel;
+            traffic->receive_channel_by_rank_and_comm[(size_t)to * traffic->comm_class_count + l] =
                 channel;
         }
 }
 
-static void add_rank_channels(struct traffic *traffic, uint32_t l)
+static void add_channel_for_each_rank(struct traffic *traffic, uint32_t l)
 {
     for (uint32_t r = 0; r < traffic->rank_count; r++)
-        if (rank_has_ops(traffic, r, l)) {
-            *channel_of_rank_slot(traffic, r, l) = add_channel(traffic, l);
+        if (rank_has_ops_of_comm(traffic, r, l)) {
+            *channel_slot_of_rank_and_comm(traffic, r, l) = add_channel(traffic, l);
             add_participant(traffic, r);
         }
 }
@@ -92,12 +94,13 @@ static enum status check_no_op_without_peer(const struct traffic *traffic, uint3
     const struct comm_class *comm = &traffic->comm[l];
     uint32_t role = traffic->role_of_rank[rank];
     for (uint32_t i = 0; i < comm->op_count[role]; i++) {
-        uint32_t op = traffic->ops_by_comm_class[comm->op_begin[role] + i];
+        uint32_t op = traffic->ops_by_comm_class[comm->op_begin_by_role[role] + i];
         if (traffic_rank_runs_op(traffic, rank, op))
             return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                               "op %u (%s) on rank %u: there is no member of group %s at "
                               "distance %lld",
-                              op, traffic_kind_name(ir, op), traffic->schedule_rank[rank],
+                              op, traffic_work_kind_name(ir, op),
+                              traffic->schedule_rank_by_planned_rank[rank],
                               ir->group[comm->group].name, (long long)comm->distance);
     }
     return STATUS_OK;
@@ -111,7 +114,7 @@ struct p2p_channel_key {
     uint32_t comm, rank;
 };
 
-static int compare_p2p(const void *left, const void *right)
+static int compare_p2p_channel_keys(const void *left, const void *right)
 {
     const struct p2p_channel_key *a = left, *b = right;
     if (a->from != b->from)
@@ -135,11 +138,11 @@ static enum status add_p2p_channels(struct traffic *traffic, const char *name, s
     enum status status = STATUS_OK;
     struct p2p_channel_key *key = NULL;
     size_t count = 0, capacity = 0;
-    for (uint32_t l = 0; l < traffic->comm_count; l++) {
+    for (uint32_t l = 0; l < traffic->comm_class_count; l++) {
         const struct comm_class *comm = &traffic->comm[l];
         for (uint32_t r = 0; comm->kind == COMM_P2P && r < traffic->rank_count; r++) {
             uint32_t peer;
-            if (!rank_has_ops(traffic, r, l))
+            if (!rank_has_ops_of_comm(traffic, r, l))
                 continue;
             if (!group_peer(&traffic->mesh, &traffic->ir->group[comm->group], r, comm->distance,
                             &peer)) {
@@ -155,14 +158,15 @@ static enum status add_p2p_channels(struct traffic *traffic, const char *name, s
         }
     }
     if (count > 0)
-        qsort(key, count, sizeof *key, compare_p2p);
+        qsort(key, count, sizeof *key, compare_p2p_channel_keys);
     for (size_t k = 0; k < count; k++) {
         if (k == 0 || !is_same_p2p_channel(&key[k], &key[k - 1])) {
             add_channel(traffic, key[k].comm);
             add_participant(traffic, key[k].from);
             add_participant(traffic, key[k].to);
         }
-        *channel_of_rank_slot(traffic, key[k].rank, key[k].comm) = traffic->channel_count - 1;
+        *channel_slot_of_rank_and_comm(traffic, key[k].rank, key[k].comm) =
+            traffic->channel_count - 1;
     }
 out:
     free(key);
@@ -171,7 +175,7 @@ out:
 
 enum status traffic_add_channels(struct traffic *traffic, const char *name, struct diag *diag)
 {
-    size_t count = (size_t)traffic->rank_count * traffic->comm_count;
+    size_t count = (size_t)traffic->rank_count * traffic->comm_class_count;
     traffic->channel_by_rank_and_comm =
         arena_array(&traffic->arena, count, sizeof *traffic->channel_by_rank_and_comm);
     traffic->receive_channel_by_rank_and_comm =
@@ -183,11 +187,11 @@ enum status traffic_add_channels(struct traffic *traffic, const char *name, stru
     static void (*const add[COMM_KIND_COUNT])(struct traffic *, uint32_t) = {
         [COMM_COLLECTIVE] = add_collective_channels,
         [COMM_SHIFT] = add_shift_channels,
-        [COMM_COPY] = add_rank_channels,
-        [COMM_HOST_WORK] = add_rank_channels,
-        [COMM_KERNEL] = add_rank_channels,
+        [COMM_COPY] = add_channel_for_each_rank,
+        [COMM_HOST_WORK] = add_channel_for_each_rank,
+        [COMM_CONCURRENT_KERNEL] = add_channel_for_each_rank,
     };
-    for (uint32_t l = 0; l < traffic->comm_count; l++)
+    for (uint32_t l = 0; l < traffic->comm_class_count; l++)
         if (add[traffic->comm[l].kind])
             add[traffic->comm[l].kind](traffic, l);
     return add_p2p_channels(traffic, name, diag);

@@ -41,7 +41,7 @@ static enum status check_group_order_of_roles(const struct traffic *traffic, uin
             return diag_error(
                 diag, at, STATUS_BAD_INPUT,
                 "op %u (%s) of role %s has no counterpart in role %s, which shares group %s",
-                more_a ? op_a : op_b, traffic_kind_name(ir, more_a ? op_a : op_b),
+                more_a ? op_a : op_b, traffic_work_kind_name(ir, more_a ? op_a : op_b),
                 more_a ? role_a->name : role_b->name, more_a ? role_b->name : role_a->name,
                 ir->group[group].name);
         const struct work *work_a = ir_work(ir, op_a), *work_b = ir_work(ir, op_b);
@@ -50,21 +50,22 @@ static enum status check_group_order_of_roles(const struct traffic *traffic, uin
                 diag, at, STATUS_BAD_INPUT,
                 "op %u (%s, %lld bytes) of role %s meets op %u (%s, %lld bytes) of role %s on "
                 "group %s: kind and sizes must be the same",
-                op_a, traffic_kind_name(ir, op_a), (long long)work_payload_bytes(work_a),
-                role_a->name, op_b, traffic_kind_name(ir, op_b),
+                op_a, traffic_work_kind_name(ir, op_a), (long long)work_payload_bytes(work_a),
+                role_a->name, op_b, traffic_work_kind_name(ir, op_b),
                 (long long)work_payload_bytes(work_b), role_b->name, ir->group[group].name);
     }
 }
 
-static enum status check_groups_of_instance(const struct traffic *traffic, uint32_t group,
-                                            uint32_t instance, uint32_t size, uint8_t *checked,
-                                            const char *name, struct diag *diag)
+static enum status check_group_order_of_instance(const struct traffic *traffic, uint32_t group,
+                                                 uint32_t instance, uint32_t size, uint8_t *checked,
+                                                 const char *name, struct diag *diag)
 {
     const struct ir *ir = traffic->ir;
-    uint32_t first_rank = group_rank_of_member(&traffic->mesh, &ir->group[group], instance, 0);
+    uint32_t first_rank =
+        group_global_rank_of_member(&traffic->mesh, &ir->group[group], instance, 0);
     uint32_t first = traffic->role_of_rank[first_rank];
     for (uint32_t k = 1; k < size; k++) {
-        uint32_t rank = group_rank_of_member(&traffic->mesh, &ir->group[group], instance, k);
+        uint32_t rank = group_global_rank_of_member(&traffic->mesh, &ir->group[group], instance, k);
         uint32_t role = traffic->role_of_rank[rank];
         if (role == first)
             continue;
@@ -76,8 +77,9 @@ static enum status check_groups_of_instance(const struct traffic *traffic, uint3
                 return diag_error(diag, (struct loc){.name = name}, STATUS_BAD_INPUT,
                                   "op %u (%s) of role %s needs rank %u, which is in no role",
                                   ir->role[other].op_begin + i,
-                                  traffic_kind_name(ir, ir->role[other].op_begin + i),
-                                  ir->role[other].name, traffic->schedule_rank[outside]);
+                                  traffic_work_kind_name(ir, ir->role[other].op_begin + i),
+                                  ir->role[other].name,
+                                  traffic->schedule_rank_by_planned_rank[outside]);
             continue;
         }
         uint8_t *done = &checked[(size_t)first * ir->role_count + role];
@@ -98,7 +100,7 @@ enum status traffic_check_groups(const struct traffic *traffic, const char *name
     size_t pairs = (size_t)ir->role_count * ir->role_count;
     uint8_t *used = heap_zalloc(ir->group_count + 1u, 1);
     uint8_t *checked = heap_alloc(pairs + 1, 1);
-    for (uint32_t l = 0; l < traffic->comm_count; l++)
+    for (uint32_t l = 0; l < traffic->comm_class_count; l++)
         if (traffic->comm[l].group != IR_NONE16 && traffic->comm[l].kind != COMM_P2P)
             used[traffic->comm[l].group] = 1;
     for (uint32_t g = 0; g < ir->group_count && status == STATUS_OK; g++) {
@@ -106,7 +108,7 @@ enum status traffic_check_groups(const struct traffic *traffic, const char *name
         uint32_t instances = group_instance_count(&traffic->mesh, &ir->group[g]);
         memset(checked, 0, pairs + 1);
         for (uint32_t i = 0; used[g] && i < instances && status == STATUS_OK; i++)
-            status = check_groups_of_instance(traffic, g, i, size, checked, name, diag);
+            status = check_group_order_of_instance(traffic, g, i, size, checked, name, diag);
     }
     free(used);
     free(checked);

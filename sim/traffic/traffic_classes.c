@@ -18,26 +18,27 @@ struct last_class_of_shape {
 struct op_class_reader {
     struct traffic *traffic;
     struct last_class_of_shape *last_class_of_shape; /* [shape_count] */
-    bool shares_processors;                          /* the role has several compute streams */
+    bool has_several_compute_streams;                /* the role has several compute streams */
 };
 
-static uint16_t find_or_add_comm(struct traffic *traffic, const struct comm_class *key)
+static uint16_t find_or_add_comm_class(struct traffic *traffic, const struct comm_class *key)
 {
-    for (uint32_t l = 0; l < traffic->comm_count; l++) {
+    for (uint32_t l = 0; l < traffic->comm_class_count; l++) {
         const struct comm_class *comm = &traffic->comm[l];
         if (comm->kind == key->kind && comm->work_kind == key->work_kind &&
             comm->is_pageable == key->is_pageable && comm->group == key->group &&
             comm->distance == key->distance && comm->channel_number == key->channel_number)
             return (uint16_t)l;
     }
-    assert(traffic->comm_count < IR_NONE16);
-    traffic->comm = heap_grow(traffic->comm, &traffic->comm_capacity, traffic->comm_count + 1u,
-                              sizeof *traffic->comm);
-    struct comm_class *comm = &traffic->comm[traffic->comm_count];
+    assert(traffic->comm_class_count < IR_NONE16);
+    traffic->comm = heap_grow(traffic->comm, &traffic->comm_capacity,
+                              traffic->comm_class_count + 1u, sizeof *traffic->comm);
+    struct comm_class *comm = &traffic->comm[traffic->comm_class_count];
     *comm = *key;
     comm->op_count = arena_array(&traffic->arena, traffic->ir->role_count, sizeof *comm->op_count);
-    comm->op_begin = arena_array(&traffic->arena, traffic->ir->role_count, sizeof *comm->op_begin);
-    return (uint16_t)traffic->comm_count++;
+    comm->op_begin_by_role =
+        arena_array(&traffic->arena, traffic->ir->role_count, sizeof *comm->op_begin_by_role);
+    return (uint16_t)traffic->comm_class_count++;
 }
 
 /* True if the op copies from or to pageable memory. */
@@ -119,20 +120,21 @@ static enum op_duration_class classify_op(const struct op_class_reader *reader, 
     if (ir->stream[ir->op.stream[op]].stream_class == STREAM_HOST) {
         uint32_t shape = ir->op.shape[op];
         key->kind = COMM_HOST_WORK;
-        return traffic->costs->host_memory_bytes && traffic->costs->host_memory_bytes[shape] > 0 &&
+        return traffic->costs->host_memory_bytes_by_shape &&
+                       traffic->costs->host_memory_bytes_by_shape[shape] > 0 &&
                        traffic->host_duration_s[shape] > 0
                    ? OP_EVENT
                    : OP_HOST_WORK;
     }
-    key->kind = COMM_KERNEL;
+    key->kind = COMM_CONCURRENT_KERNEL;
     if (traffic->duration_s[ir->op.shape[op]] <= 0)
         return OP_OF_FIXED_DURATION;
-    if (reader->shares_processors)
+    if (reader->has_several_compute_streams)
         return OP_EVENT;
     return is_slowed_by_messages(reader, op) ? OP_SLOWED_BY_MESSAGES : OP_OF_FIXED_DURATION;
 }
 
-static int64_t shape_bytes(const struct traffic *traffic, uint32_t shape)
+static int64_t payload_bytes_of_shape(const struct traffic *traffic, uint32_t shape)
 {
     return work_payload_bytes(&traffic->ir->shape[shape]);
 }
@@ -149,11 +151,11 @@ static bool may_be_sides_of_one_collective(const struct traffic *traffic, uint32
 static uint16_t find_or_add_variant(struct traffic *traffic, uint16_t l, uint32_t shape)
 {
     bool p2p = traffic->comm[l].kind == COMM_P2P;
-    struct comm_class *comm = p2p ? &traffic->p2p_variants : &traffic->comm[l];
+    struct comm_class *comm = p2p ? &traffic->variants_shared_by_p2p_classes : &traffic->comm[l];
     for (uint32_t v = 0; v < comm->variant_count; v++)
         if (comm->shape_by_variant[v] == shape ||
-            (p2p &&
-             shape_bytes(traffic, comm->shape_by_variant[v]) == shape_bytes(traffic, shape)) ||
+            (p2p && payload_bytes_of_shape(traffic, comm->shape_by_variant[v]) ==
+                        payload_bytes_of_shape(traffic, shape)) ||
             may_be_sides_of_one_collective(traffic, comm->shape_by_variant[v], shape))
             return (uint16_t)v;
     assert(comm->variant_count < IR_NONE16);
@@ -177,7 +179,7 @@ static void assign_comm_class(struct op_class_reader *reader, uint32_t role, uin
         last->is_pageable = pageable;
         last->is_known = true;
         uint16_t comm =
-            last->op_duration_class == OP_EVENT ? find_or_add_comm(traffic, &key) : IR_NONE16;
+            last->op_duration_class == OP_EVENT ? find_or_add_comm_class(traffic, &key) : IR_NONE16;
         if (comm != IR_NONE16 && last->comm_class != comm)
             last->variant = find_or_add_variant(traffic, comm, shape);
         last->comm_class = comm;
@@ -190,7 +192,7 @@ static void assign_comm_class(struct op_class_reader *reader, uint32_t role, uin
     traffic->number_in_comm_class_by_op[op] = traffic->comm[last->comm_class].op_count[role]++;
 }
 
-static bool shares_processors(const struct ir *ir, const struct role *role)
+static bool has_several_compute_streams(const struct ir *ir, const struct role *role)
 {
     int first = -1;
     for (uint32_t i = 0; i < role->op_count; i++) {
@@ -205,13 +207,13 @@ static bool shares_processors(const struct ir *ir, const struct role *role)
     return false;
 }
 
-static void list_comm_ops(struct traffic *traffic)
+static void list_ops_by_comm_class(struct traffic *traffic)
 {
     const struct ir *ir = traffic->ir;
     uint32_t total = 0;
-    for (uint32_t l = 0; l < traffic->comm_count; l++)
+    for (uint32_t l = 0; l < traffic->comm_class_count; l++)
         for (uint32_t r = 0; r < ir->role_count; r++) {
-            traffic->comm[l].op_begin[r] = total;
+            traffic->comm[l].op_begin_by_role[r] = total;
             total += traffic->comm[l].op_count[r];
         }
     traffic->ops_by_comm_class =
@@ -220,13 +222,13 @@ static void list_comm_ops(struct traffic *traffic)
         for (uint32_t i = 0; i < ir->role[r].op_count; i++) {
             uint32_t op = ir->role[r].op_begin + i;
             if (traffic->comm_class_by_op[op] != IR_NONE16)
-                traffic
-                    ->ops_by_comm_class[traffic->comm[traffic->comm_class_by_op[op]].op_begin[r] +
-                                        traffic->number_in_comm_class_by_op[op]] = op;
+                traffic->ops_by_comm_class[traffic->comm[traffic->comm_class_by_op[op]]
+                                               .op_begin_by_role[r] +
+                                           traffic->number_in_comm_class_by_op[op]] = op;
         }
 }
 
-void traffic_add_comms(struct traffic *traffic)
+void traffic_add_comm_classes(struct traffic *traffic)
 {
     const struct ir *ir = traffic->ir;
     traffic->op_duration_class =
@@ -243,18 +245,19 @@ void traffic_add_comms(struct traffic *traffic)
     for (uint32_t i = 0; i < ir->shape_count; i++)
         reader.last_class_of_shape[i].comm_class = IR_NONE16;
     for (uint32_t r = 0; r < ir->role_count; r++) {
-        reader.shares_processors =
-            shares_processors(ir, &ir->role[r]) || traffic->cluster->fabric.kind == FABRIC_LOOPBACK;
+        reader.has_several_compute_streams = has_several_compute_streams(ir, &ir->role[r]) ||
+                                             traffic->cluster->fabric.kind == FABRIC_LOOPBACK;
         for (uint32_t i = 0; i < ir->shape_count; i++)
             reader.last_class_of_shape[i].is_known = false;
         for (uint32_t i = 0; i < ir->role[r].op_count; i++)
             assign_comm_class(&reader, r, ir->role[r].op_begin + i);
     }
     free(reader.last_class_of_shape);
-    for (uint32_t l = 0; l < traffic->comm_count; l++)
+    for (uint32_t l = 0; l < traffic->comm_class_count; l++)
         if (traffic->comm[l].kind == COMM_P2P) {
-            traffic->comm[l].shape_by_variant = traffic->p2p_variants.shape_by_variant;
-            traffic->comm[l].variant_count = traffic->p2p_variants.variant_count;
+            traffic->comm[l].shape_by_variant =
+                traffic->variants_shared_by_p2p_classes.shape_by_variant;
+            traffic->comm[l].variant_count = traffic->variants_shared_by_p2p_classes.variant_count;
         }
-    list_comm_ops(traffic);
+    list_ops_by_comm_class(traffic);
 }

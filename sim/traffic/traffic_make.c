@@ -11,11 +11,11 @@
 
 void traffic_release(struct traffic *traffic)
 {
-    for (uint32_t c = 0; c < traffic->comm_count; c++)
+    for (uint32_t c = 0; c < traffic->comm_class_count; c++)
         if (traffic->comm[c].kind !=
-            COMM_P2P) /* all P2P comm classes share the list of traffic->p2p_variants */
+            COMM_P2P) /* all P2P comm classes share the list of traffic->variants_shared_by_p2p_classes */
             free(traffic->comm[c].shape_by_variant);
-    free(traffic->p2p_variants.shape_by_variant);
+    free(traffic->variants_shared_by_p2p_classes.shape_by_variant);
     free(traffic->comm);
     free(traffic->channel);
     free(traffic->participant);
@@ -33,13 +33,13 @@ enum { WAITS_MAX = 32000 };
 static void find_roles(struct traffic *traffic)
 {
     const struct ir *ir = traffic->ir;
-    traffic->schedule_rank =
-        arena_array(&traffic->arena, traffic->rank_count, sizeof *traffic->schedule_rank);
+    traffic->schedule_rank_by_planned_rank = arena_array(
+        &traffic->arena, traffic->rank_count, sizeof *traffic->schedule_rank_by_planned_rank);
     traffic->role_of_rank =
         arena_array(&traffic->arena, traffic->rank_count, sizeof *traffic->role_of_rank);
     for (uint32_t r = 0; r < traffic->rank_count; r++) {
         uint32_t rank = replicas_rank_in_full_mesh(&ir->mesh, &traffic->mesh, r);
-        traffic->schedule_rank[r] = rank;
+        traffic->schedule_rank_by_planned_rank[r] = rank;
         traffic->role_of_rank[r] = IR_NONE;
         for (uint32_t k = 0; k < ir->role_count; k++)
             if (role_has_rank(&ir->mesh, &ir->role[k], rank)) {
@@ -58,7 +58,7 @@ static void evaluate_guards(struct traffic *traffic, const uint32_t *uniform)
     for (uint32_t r = 0; r < traffic->rank_count; r++)
         for (uint32_t g = 0; g < ir->guard_count; g++)
             traffic->guard_passes_by_rank[(size_t)r * ir->guard_count + g] =
-                uniform_does_guard_pass(ir, uniform, g, traffic->schedule_rank[r]);
+                uniform_does_guard_pass(ir, uniform, g, traffic->schedule_rank_by_planned_rank[r]);
 }
 
 /* Fills the places of the ranks in packed sequences, if times depend on them. */
@@ -69,7 +69,8 @@ static void find_document_places(struct traffic *traffic)
     traffic->place_of_rank =
         arena_array(&traffic->arena, traffic->rank_count, sizeof *traffic->place_of_rank);
     for (uint32_t r = 0; r < traffic->rank_count; r++)
-        traffic->place_of_rank[r] = ir_place_of_rank(traffic->ir, traffic->schedule_rank[r]);
+        traffic->place_of_rank[r] =
+            ir_place_of_rank(traffic->ir, traffic->schedule_rank_by_planned_rank[r]);
 }
 
 static void read_costs(struct traffic *traffic)
@@ -132,7 +133,7 @@ enum status traffic_make(struct traffic *traffic, const struct ir *ir,
     evaluate_guards(traffic, uniform);
     find_document_places(traffic);
     read_costs(traffic);
-    traffic_add_comms(traffic);
+    traffic_add_comm_classes(traffic);
     status = traffic_check_groups(traffic, name, diag);
     if (status == STATUS_OK)
         status = traffic_add_channels(traffic, name, diag);

@@ -5,7 +5,7 @@
 #include "sim/traffic/traffic.h"
 
 /* Fills the arrays of ops, and the comm classes with their ops and variants (traffic_classes.c). */
-void traffic_add_comms(struct traffic *traffic);
+void traffic_add_comm_classes(struct traffic *traffic);
 
 /* Fails unless roles that share an instance of a group issue the same collectives on it (traffic_check.c). */
 enum status traffic_check_groups(const struct traffic *traffic, const char *name,
@@ -18,7 +18,7 @@ enum status traffic_add_channels(struct traffic *traffic, const char *name, stru
 /* Fills transfers and flows (traffic_transfers.c). */
 void traffic_add_transfers(struct traffic *traffic);
 
-static inline const char *traffic_kind_name(const struct ir *ir, uint32_t op)
+static inline const char *traffic_work_kind_name(const struct ir *ir, uint32_t op)
 {
     return work_kind_info(ir->op.kind[op])->name;
 }

@@ -20,23 +20,25 @@ static uint32_t communicator_size(const struct traffic *traffic, const struct co
 static bool is_planned(const struct traffic *traffic, uint32_t rank)
 {
     const struct mesh *all = &traffic->ir->mesh;
-    return traffic->schedule_rank[replicas_row_in_planned_mesh(all, &traffic->mesh, rank)] == rank;
+    return traffic->schedule_rank_by_planned_rank[replicas_rank_in_planned_mesh(all, &traffic->mesh,
+                                                                                rank)] == rank;
 }
 
 /* Returns on the heap the ranks of all members of a collective in the order of their index, replicas that are not
  * planned included, and fills *members with them. */
-static uint32_t *find_members(const struct traffic *traffic, const struct channel *channel,
-                              struct members *members)
+static uint32_t *find_collective_members(const struct traffic *traffic,
+                                         const struct channel *channel, struct members *members)
 {
     const struct mesh *mesh = &traffic->ir->mesh;
     const struct group *group = &traffic->ir->group[traffic->comm[channel->comm_class].group];
     uint32_t size = group_rank_count(mesh, group), instance, index;
     uint32_t *member = heap_alloc(size, sizeof *member);
-    group_find_member(mesh, group,
-                      traffic->schedule_rank[traffic->participant[channel->participant_begin]],
-                      &instance, &index);
+    group_find_member(
+        mesh, group,
+        traffic->schedule_rank_by_planned_rank[traffic->participant[channel->participant_begin]],
+        &instance, &index);
     for (uint32_t i = 0; i < size; i++)
-        member[i] = group_rank_of_member(mesh, group, instance, i);
+        member[i] = group_global_rank_of_member(mesh, group, instance, i);
     members_init(members, &traffic->platform, member, size);
     for (uint32_t d = 0; d < members->domain_count; d++)
         members->domain[d].is_planned =
@@ -66,9 +68,9 @@ static double *exchanged_pair_bytes(const struct traffic *traffic, const struct 
     double *pair = heap_alloc(count * count, sizeof *pair);
     struct document_list whole;
     const struct document_list *list =
-        ir_documents_of(ir, members->ranks_by_group_index[0], work->exchange.sequence, &whole);
+        ir_documents_of_rank(ir, members->ranks_by_group_index[0], work->exchange.sequence, &whole);
     struct row_use use;
-    row_use_of_work(work, &use);
+    row_use_if_work_moves_rows(work, &use);
     assert(count == ir->layout.cp && "rule documents");
     if (known->rows == NULL || list == &whole || known->list != list ||
         known->row_use.window != use.window || known->row_use.round != use.round ||
@@ -111,13 +113,13 @@ static double add_transfer_flows(struct traffic *traffic, uint32_t channel, uint
     uint32_t shape = comm->shape_by_variant[variant];
     const struct work *work = &traffic->ir->shape[shape];
     const uint32_t *participant = traffic->participant + c->participant_begin;
-    uint32_t rank = traffic->schedule_rank[participant[0]], to;
+    uint32_t rank = traffic->schedule_rank_by_planned_rank[participant[0]], to;
     double bytes = (double)work_payload_bytes(work);
     double latency_s = 0;
     switch (comm->kind) {
     case COMM_SHIFT:
     case COMM_P2P:
-        to = traffic->schedule_rank[participant[1]];
+        to = traffic->schedule_rank_by_planned_rank[participant[1]];
         latency_s = message_add_flows(&traffic->platform, &traffic->flows, rank, to, bytes,
                                       communicator_size(traffic, comm), channel, 0);
         if (rank != to)
@@ -129,10 +131,10 @@ static double add_transfer_flows(struct traffic *traffic, uint32_t channel, uint
         break;
     case COMM_HOST_WORK:
         host_work_add_flows(&traffic->platform, &traffic->flows, rank,
-                            traffic->costs->host_memory_bytes[shape],
+                            traffic->costs->host_memory_bytes_by_shape[shape],
                             traffic->host_duration_s[shape], channel, variant);
         break;
-    case COMM_KERNEL:
+    case COMM_CONCURRENT_KERNEL:
         kernel_add_flows(&traffic->platform, &traffic->flows, rank,
                          traffic_duration_s(traffic, participant[0], shape),
                          !traffic_is_compute_bound(work));
@@ -173,9 +175,11 @@ static struct interference_share channel_interference(const struct traffic *traf
         /* near: at the rate of the fabric, and not of NICs. All messages of a shift advance at the rate of the slowest,
          * so all members must be in one domain. */
         const uint32_t *end = traffic->participant + channel->participant_begin;
-        bool near = shifts ? members->domain_count == 1
-                           : cluster_place(cluster, traffic->schedule_rank[end[0]]).domain ==
-                                 cluster_place(cluster, traffic->schedule_rank[end[1]]).domain;
+        bool near =
+            shifts
+                ? members->domain_count == 1
+                : cluster_place(cluster, traffic->schedule_rank_by_planned_rank[end[0]]).domain ==
+                      cluster_place(cluster, traffic->schedule_rank_by_planned_rank[end[1]]).domain;
         /* one kernel both sends and receives a shift, so each of its two channels counts half of it */
         double half = comm->kind == COMM_SHIFT ? 0.5 : 1;
         sms = half * cluster->device.message_sms;
@@ -196,7 +200,7 @@ static void add_channel_transfers(struct traffic *traffic, uint32_t channel,
     struct members members = {0};
     uint32_t *member = NULL;
     if (comm->kind == COMM_COLLECTIVE)
-        member = find_members(traffic, c, &members);
+        member = find_collective_members(traffic, c, &members);
     c->taken_resources = channel_interference(traffic, c, &members);
     c->first_transfer_of_channel = traffic->transfer_count;
     for (uint32_t v = 0; v < comm->variant_count; v++) {

@@ -9,14 +9,14 @@
 #include <string.h>
 
 /* The work of all ops that one guard guards. */
-struct ops_of_guard {
+struct work_under_guard {
     double flops;
     bool has_noncompute_op; /* the guard has an op that is no computation */
 };
 
-static struct ops_of_guard *list_guarded_work(const struct ir *ir)
+static struct work_under_guard *sum_work_by_guard(const struct ir *ir)
 {
-    struct ops_of_guard *guarded = heap_zalloc(ir->guard_count + 1u, sizeof *guarded);
+    struct work_under_guard *guarded = heap_zalloc(ir->guard_count + 1u, sizeof *guarded);
     double *flops = ir_flops_of_shapes(ir, 0);
     for (uint32_t op = 0; op < ir->op.count; op++) {
         uint16_t guard = ir->op.guard[op];
@@ -32,7 +32,7 @@ static struct ops_of_guard *list_guarded_work(const struct ir *ir)
 
 /* True if guard g guards only computation, some other guard passes exactly the ranks that g stops, and the flops of the
  * ops under the two guards differ by at most EVEN_FLOPS_TOLERANCE. */
-static bool guard_has_complement(const struct ir *ir, const struct ops_of_guard *guarded,
+static bool guard_has_complement(const struct ir *ir, const struct work_under_guard *guarded,
                                  uint32_t g)
 {
     const struct guard *guard = &ir->guard[g];
@@ -77,14 +77,14 @@ static bool has_documents(const struct ir *ir)
 bool uniform_takes_ranks_as_fullest(const struct ir *ir, uint32_t above)
 {
     return ir->layout.cp > (above > 0 ? above : EVEN_ABOVE_RANKS) && has_documents(ir) &&
-           visible_why_unfit(ir) == NULL;
+           visible_why_schedule_unfit(ir) == NULL;
 }
 
 /* For a schedule with documents: sets uniform[g] to 1 + the index of the fullest rank in the group of guard g. It stays
  * 0 for groups without that rank, and for those whose guards also guard communication or name one rank. */
 static void mark_guards_as_fullest_rank(const struct ir *ir, uint32_t *uniform)
 {
-    struct ops_of_guard *guarded = list_guarded_work(ir);
+    struct work_under_guard *guarded = sum_work_by_guard(ir);
     bool *other = heap_zalloc(ir->group_count + 1u, sizeof *other);
     uint32_t rank = visible_find_fullest_place(ir).rank, instance, index;
     for (uint32_t g = 0; g < ir->guard_count; g++)
@@ -102,7 +102,7 @@ static void mark_guards_as_fullest_rank(const struct ir *ir, uint32_t *uniform)
 static void mark_guards_as_last_rank(const struct ir *ir, uint32_t above, uint32_t *uniform)
 {
     bool *uneven = heap_zalloc(ir->group_count + 1u, sizeof *uneven);
-    struct ops_of_guard *guarded = list_guarded_work(ir);
+    struct work_under_guard *guarded = sum_work_by_guard(ir);
     for (uint32_t g = 0; g < ir->guard_count; g++)
         if (!uneven[ir->guard[g].group])
             uneven[ir->guard[g].group] = !guard_has_complement(ir, guarded, g);

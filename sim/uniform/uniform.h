@@ -13,7 +13,7 @@
  * counts what ranks really execute, and buffers and offsets are the schedule's.
  *
  * With packed documents every context rank has a time of its own. If there are more than `above`
- * context ranks, and visible_why_unfit() has no objection, all ranks are taken as the fullest
+ * context ranks, and visible_why_schedule_unfit() has no objection, all ranks are taken as the fullest
  * (visible_find_fullest_place()): they run the variants that it runs, and the caller gives sim_costs
  * without times by place, those of the fullest rank instead. The pairs of the ranks may then
  * differ by any factor, and the caller says by which.
@@ -31,7 +31,7 @@
 
 enum {
     EVEN_ABOVE_RANKS = 64, /* ranks: where guards distinguish more, groups are even */
-    /* the least `above` that a user may give: EVEN_TIME_TOLERANCE was measured on rings of 32 ranks and more */
+    /* the least `above` that a user may give: EVEN_TIME_ERROR_MAX was measured on rings of 32 ranks and more */
     EVEN_ABOVE_RANKS_MIN = 31,
     UNIFORM_ABOVE_RANKS_NEVER = MESH_RANKS_MAX, /* ranks: no schedule has more */
 };
@@ -41,13 +41,13 @@ enum {
 #define EVEN_FLOPS_TOLERANCE 0.1
 /* The largest relative difference between the time of an even step and that of the exact one, in either direction, over
  * the cases of tests/cli/predict/even_nightly.cmd. */
-#define EVEN_TIME_TOLERANCE 0.02
+#define EVEN_TIME_ERROR_MAX 0.02
 /* The share by which the visible pairs of the fullest context rank may exceed the mean before a prediction points to
  * --exact. */
 #define EVEN_PAIRS_TOLERANCE 0.1
 
 /* True if all context ranks are taken as the fullest: the schedule has attention over packed documents on more than
- * `above` context ranks (0: EVEN_ABOVE_RANKS), and visible_why_unfit() has no objection. */
+ * `above` context ranks (0: EVEN_ABOVE_RANKS), and visible_why_schedule_unfit() has no objection. */
 bool uniform_takes_ranks_as_fullest(const struct ir *ir, uint32_t above);
 
 /* Returns an array [ir->guard_count + 1], which the caller frees. For each guard of an even group,

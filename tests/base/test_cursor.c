@@ -47,7 +47,7 @@ static void cursor_words_have_line_and_column(void)
     CHECK("no text at all", cursor_at_line_end(&none) && !cursor_next_line(&none));
 }
 
-static void integers_fill_their_word_and_fit(void)
+static void integers_are_whole_words_in_range(void)
 {
     static const struct {
         const char *word;
@@ -113,7 +113,7 @@ static void doubles_are_plain_decimals(void)
 
 static const struct check_case cases[] = {
     {"words know their place", cursor_words_have_line_and_column},
-    {"integers fill their word and fit", integers_fill_their_word_and_fit},
+    {"integers fill their word and fit", integers_are_whole_words_in_range},
     {"doubles are plain decimals", doubles_are_plain_decimals},
 };
 CHECK_MAIN("cursor", cases)

@@ -116,7 +116,7 @@ static void a_folder_is_made_and_its_files_are_replaced(void)
     diag_release(&diag);
 }
 
-/* file_set_remove() marks a file for deletion. file_set_end() deletes it, if it is there; a set
+/* file_set_delete_file_at_end() marks a file for deletion. file_set_end() deletes it, if it is there; a set
  * that is released without file_set_end() leaves it. */
 static void a_file_is_removed_with_what_it_describes(void)
 {
@@ -126,8 +126,8 @@ static void a_file_is_removed_with_what_it_describes(void)
     for (int ended = 0; ended < 2; ended++) {
         struct file_set files = {.folder = folder};
         CHECK_INT("begin", file_set_begin(&files, &diag), STATUS_OK);
-        file_set_remove(&files, "b");
-        file_set_remove(&files, "never there");
+        file_set_delete_file_at_end(&files, "b");
+        file_set_delete_file_at_end(&files, "never there");
         CHECK_INT("add", file_set_add(&files, "a", "new", 3, &diag), STATUS_OK);
         if (ended)
             CHECK_INT("end", file_set_end(&files, &diag), STATUS_OK);
@@ -329,13 +329,13 @@ static void files_are_written_while_their_text_is_made(void)
     CHECK_INT("begin", file_set_begin(&files, &diag), STATUS_OK);
     for (int i = 0; i < 3; i++) {
         struct text out = {0};
-        CHECK_INT("open", file_set_open(&files, names[i], &out, &diag), STATUS_OK);
+        CHECK_INT("open", file_set_open_file(&files, names[i], &out, &diag), STATUS_OK);
         if (i == 1)
             for (int line = 0; line < LINES; line++)
                 text_printf(&out, "line %d\n", line);
         else
             write_lines(&out);
-        CHECK_INT("close", file_set_close(&files, &out, &diag), STATUS_OK);
+        CHECK_INT("close", file_set_close_file(&files, &out, &diag), STATUS_OK);
         CHECK("released", out.data == NULL);
     }
     CHECK("not yet", !file_has_expected_lines(temp_path("grown/a")));
@@ -365,12 +365,12 @@ static void a_failed_text_write_leaves_no_file(void)
         int before = entries(check_temp_dir());
         struct file_set files = {.folder = folder};
         CHECK_INT("begin", file_set_begin(&files, &diag), STATUS_OK);
-        CHECK_INT("open", file_set_open(&files, "a", &out, &diag), STATUS_OK);
+        CHECK_INT("open", file_set_open_file(&files, "a", &out, &diag), STATUS_OK);
         if (full)
             setrlimit(RLIMIT_FSIZE, &small);
         write_lines(&out);
         if (full) {
-            CHECK_INT("full", file_set_close(&files, &out, &diag), STATUS_SYSTEM);
+            CHECK_INT("full", file_set_close_file(&files, &out, &diag), STATUS_SYSTEM);
             CHECK("message", diag.text && strstr(diag.text, "up/a: error: cannot write: File too"));
         }
         text_release(&out);
@@ -383,7 +383,7 @@ static void a_failed_text_write_leaves_no_file(void)
 
 /* Writes the word into all files of a folder. Returns false, and prints the message, if that
  * fails. */
-static bool write_folder(const char *folder, const char *word)
+static bool write_word_into_folder_files(const char *folder, const char *word)
 {
     struct diag diag = {0};
     struct file_set files = {.folder = folder};
@@ -409,7 +409,7 @@ static void a_folder_that_another_process_made_is_taken_over(void)
         CHECK_INT("add", file_set_add(&files, names[i], "mine", 4, &diag), STATUS_OK);
     pid_t other = fork();
     if (other == 0)
-        _exit(write_folder(folder, "its") ? 0 : 1);
+        _exit(write_word_into_folder_files(folder, "its") ? 0 : 1);
     int code = 1;
     waitpid(other, &code, 0);
     CHECK_INT("the other", code, 0);
@@ -436,7 +436,7 @@ static void files_of_two_processes_do_not_mix(void)
         for (int i = 0; i < WRITERS; i++) {
             writer[i] = fork();
             if (writer[i] == 0)
-                _exit(write_folder(folder, words[i]) ? 0 : 1);
+                _exit(write_word_into_folder_files(folder, words[i]) ? 0 : 1);
         }
         for (int i = 0; i < WRITERS; i++) {
             int code = 1;
@@ -470,7 +470,7 @@ static void a_file_that_comes_and_goes_is_replaced(void)
         struct diag diag = {0};
         struct text out = {0};
         struct file_set files = {0};
-        enum status status = file_set_open(&files, path, &out, &diag);
+        enum status status = file_set_open_file(&files, path, &out, &diag);
         text_release(&out);
         file_set_release(&files);
         bool right =

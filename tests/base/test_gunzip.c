@@ -21,7 +21,7 @@ static void pack(struct text *out, const char *data, size_t size)
     deflateEnd(&stream);
 }
 
-static enum status unpacked(struct text *text, size_t limit, const char *message)
+static enum status gunzip_and_check_message(struct text *text, size_t limit, const char *message)
 {
     struct diag diag = {0};
     enum status status = gunzip(text, limit, (struct loc){.name = "trace.json.gz"}, &diag);
@@ -38,7 +38,7 @@ static void concatenated_gzip_members_are_read(void)
     pack(&text, "", 0);
     pack(&text, "second", 6);
     CHECK("recognised", gunzip_is_packed(&text));
-    CHECK_INT("unpacked", unpacked(&text, 100, NULL), STATUS_OK);
+    CHECK_INT("unpacked", gunzip_and_check_message(&text, 100, NULL), STATUS_OK);
     CHECK_TEXT("both", text.data, "first second");
     CHECK("what is not packed is left alone", !gunzip_is_packed(&text));
     text_release(&text);
@@ -51,14 +51,15 @@ static void long_gzip_texts_are_unpacked(void)
     for (int i = 0; i < 100000; i++)
         text_puts(&want, "0123456789");
     pack(&text, want.data, want.size);
-    CHECK_INT("unpacked", unpacked(&text, want.size, NULL), STATUS_OK);
+    CHECK_INT("unpacked", gunzip_and_check_message(&text, want.size, NULL), STATUS_OK);
     CHECK("the same", text.size == want.size && memcmp(text.data, want.data, want.size) == 0);
     text_release(&text);
     pack(&text, want.data, want.size);
     CHECK_INT("too much",
-              unpacked(&text, want.size - 1,
-                       "trace.json.gz: error: is packed by gzip and holds more than 999999 bytes, "
-                       "the most that is read\n"),
+              gunzip_and_check_message(
+                  &text, want.size - 1,
+                  "trace.json.gz: error: is packed by gzip and holds more than 999999 bytes, "
+                  "the most that is read\n"),
               STATUS_BAD_INPUT);
     text_release(&text);
     text_release(&want);
@@ -74,18 +75,18 @@ static void damaged_gzip_is_reported(void)
     for (size_t size = 2; size < whole.size; size++) {
         struct text cut = {0};
         text_append(&cut, whole.data, size);
-        CHECK_INT("cut short", unpacked(&cut, 100, said), STATUS_BAD_INPUT);
+        CHECK_INT("cut short", gunzip_and_check_message(&cut, 100, said), STATUS_BAD_INPUT);
         CHECK_INT("left as it was", (int64_t)cut.size, (int64_t)size);
         text_release(&cut);
     }
     struct text bad = {0};
     text_append(&bad, whole.data, whole.size);
     bad.data[whole.size - 6] ^= 1; /* the checksum */
-    CHECK_INT("another text", unpacked(&bad, 100, said), STATUS_BAD_INPUT);
+    CHECK_INT("another text", gunzip_and_check_message(&bad, 100, said), STATUS_BAD_INPUT);
     text_release(&bad);
     text_append(&bad, whole.data, whole.size);
     text_puts(&bad, "behind it");
-    CHECK_INT("what follows is none", unpacked(&bad, 100, said), STATUS_BAD_INPUT);
+    CHECK_INT("what follows is none", gunzip_and_check_message(&bad, 100, said), STATUS_BAD_INPUT);
     text_release(&bad);
     text_release(&whole);
 }

@@ -66,13 +66,15 @@ static void json_values_are_read_as_written(void)
     json_get_object(nodes, "gpu", &gpu, &f.diag);
     CHECK_INT("array", json_get_array(gpu, "memory", &memory, &f.diag), STATUS_OK);
     CHECK_INT("elements", (int64_t)json_element_count(memory), 3);
-    CHECK_INT("element", json_as_double(json_element(memory, 2), 0, 2, &number, &f.diag),
+    CHECK_INT("element", json_as_double(json_element_at(memory, 2), 0, 2, &number, &f.diag),
               STATUS_OK);
     CHECK_CLOSE("element", number, 1.5, 0);
-    CHECK("null is absent", json_find(nodes, "none").value == NULL);
-    CHECK("behind the end", json_element(memory, 3).value == NULL);
-    CHECK("not an object", json_find(memory, "x").value == NULL && json_member_count(memory) == 0);
-    CHECK("not an array", json_element(nodes, 0).value == NULL && json_element_count(nodes) == 0);
+    CHECK("null is absent", json_find_member(nodes, "none").value == NULL);
+    CHECK("behind the end", json_element_at(memory, 3).value == NULL);
+    CHECK("not an object",
+          json_find_member(memory, "x").value == NULL && json_member_count(memory) == 0);
+    CHECK("not an array",
+          json_element_at(nodes, 0).value == NULL && json_element_count(nodes) == 0);
     CHECK_TEXT("no messages", f.diag.text, "");
     fixture_release(&f);
 }
@@ -88,7 +90,7 @@ static void members_come_in_file_order(void)
     for (size_t i = 0; i < ARRAY_LEN(order); i++) {
         const char *key;
         int64_t value = 0;
-        struct json_node member = json_member(root, order[i], &key);
+        struct json_node member = json_member_at(root, order[i], &key);
         CHECK_TEXT("key", key, keys[order[i]]);
         CHECK_TEXT("path", member.path, keys[order[i]]);
         json_as_i64(member, 0, 9, &value, NULL);
@@ -114,8 +116,8 @@ static void ask_for_null_as_string(struct json_node nodes, struct diag *diag)
 static void ask_string_as_number(struct json_node nodes, struct diag *diag)
 {
     double number;
-    struct json_node memory = json_find(json_find(nodes, "gpu"), "memory");
-    json_as_double(json_element(memory, 1), 0, 1, &number, diag);
+    struct json_node memory = json_find_member(json_find_member(nodes, "gpu"), "memory");
+    json_as_double(json_element_at(memory, 1), 0, 1, &number, diag);
 }
 
 static void ask_out_of_range(struct json_node nodes, struct diag *diag)
@@ -139,8 +141,8 @@ static void ask_beyond_i64(struct json_node nodes, struct diag *diag)
 static void ask_fraction(struct json_node nodes, struct diag *diag)
 {
     int64_t whole;
-    struct json_node memory = json_find(json_find(nodes, "gpu"), "memory");
-    json_as_i64(json_element(memory, 2), 0, 9, &whole, diag);
+    struct json_node memory = json_find_member(json_find_member(nodes, "gpu"), "memory");
+    json_as_i64(json_element_at(memory, 2), 0, 9, &whole, diag);
 }
 
 static void ask_object_as_array(struct json_node nodes, struct diag *diag)
@@ -163,7 +165,7 @@ static void ask_strange_key(struct json_node nodes, struct diag *diag)
 
 static void ask_with_message_of_caller(struct json_node nodes, struct diag *diag)
 {
-    json_error(json_find(nodes, "count"), diag, "%d does not divide %d", 3, 8);
+    json_error(json_find_member(nodes, "count"), diag, "%d does not divide %d", 3, 8);
 }
 
 static void a_wrong_value_is_reported_with_line_and_path(void)
@@ -197,7 +199,7 @@ static void a_wrong_value_is_reported_with_line_and_path(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct fixture f = parse_fixture(cluster, strlen(cluster));
-        rows[i].ask(json_find(json_root(&f.json), "nodes"), &f.diag);
+        rows[i].ask(json_find_member(json_root(&f.json), "nodes"), &f.diag);
         CHECK_TEXT(rows[i].label, f.diag.text, rows[i].want);
         fixture_release(&f);
     }
@@ -311,12 +313,12 @@ static void integers_beyond_64_bits_are_numbers_out_of_range(void)
     struct fixture f = parse_fixture(text, strlen(text));
     struct json_node root = json_root(&f.json);
     double number = 0;
-    CHECK_INT("2^64", json_as_double(json_element(root, 0), 0, DBL_MAX, &number, &f.diag),
+    CHECK_INT("2^64", json_as_double(json_element_at(root, 0), 0, DBL_MAX, &number, &f.diag),
               STATUS_OK);
     CHECK_CLOSE("2^64", number, 0x1p64, 0);
     int64_t whole = 0;
     for (size_t i = 0; i < 3; i++)
-        json_as_i64(json_element(root, i), INT64_MIN, 9, &whole, &f.diag);
+        json_as_i64(json_element_at(root, i), INT64_MIN, 9, &whole, &f.diag);
     CHECK_TEXT("as 64 bits", f.diag.text,
                "t.json:1: error: [0]: 18446744073709551616 is out of range: expected at most 9\n"
                "t.json:1: error: [1]: -9223372036854775809 is out of range: expected at most 9\n"
@@ -396,9 +398,9 @@ static void write_line_of_each_value(struct text *out, struct json_node node)
     const char *key;
     text_printf(out, "%u ", json_loc(node).line);
     for (size_t i = 0; i < json_member_count(node); i++)
-        write_line_of_each_value(out, json_member(node, i, &key));
+        write_line_of_each_value(out, json_member_at(node, i, &key));
     for (size_t i = 0; i < json_element_count(node); i++)
-        write_line_of_each_value(out, json_element(node, i));
+        write_line_of_each_value(out, json_element_at(node, i));
 }
 
 static void every_value_has_its_line(void)
@@ -437,11 +439,13 @@ static void every_value_has_its_line(void)
 static void missing_json_value_has_parent_line(void)
 {
     struct fixture f = parse_fixture(cluster, strlen(cluster));
-    struct json_node nodes = json_find(json_root(&f.json), "nodes");
-    CHECK_INT("a member", json_loc(json_find(json_find(nodes, "gpu"), "x")).line, 6);
-    CHECK_INT("an element", json_loc(json_element(json_find(nodes, "count"), 3)).line, 10);
-    CHECK_INT("of what is not there", json_loc(json_find(json_find(nodes, "x"), "y")).line, 5);
-    CHECK_INT("null", json_loc(json_find(nodes, "none")).line, 10);
+    struct json_node nodes = json_find_member(json_root(&f.json), "nodes");
+    CHECK_INT("a member", json_loc(json_find_member(json_find_member(nodes, "gpu"), "x")).line, 6);
+    CHECK_INT("an element", json_loc(json_element_at(json_find_member(nodes, "count"), 3)).line,
+              10);
+    CHECK_INT("of what is not there",
+              json_loc(json_find_member(json_find_member(nodes, "x"), "y")).line, 5);
+    CHECK_INT("null", json_loc(json_find_member(nodes, "none")).line, 10);
     fixture_release(&f);
 }
 
@@ -461,9 +465,9 @@ static void long_texts_take_linear_time(void)
     struct json_node root = json_root(&f.json);
     size_t wrong = 0;
     for (size_t i = 0; i < VALUES; i++)
-        wrong += json_loc(json_find(json_element(root, i), "value")).line != i + 1;
+        wrong += json_loc(json_find_member(json_element_at(root, i), "value")).line != i + 1;
     CHECK_INT("values", (int64_t)json_element_count(root), VALUES + 1);
-    CHECK_INT("keys", (int64_t)json_member_count(json_element(root, VALUES)), VALUES);
+    CHECK_INT("keys", (int64_t)json_member_count(json_element_at(root, VALUES)), VALUES);
     CHECK_INT("wrong lines", (int64_t)wrong, 0);
     fixture_release(&f);
     text_release(&text);

@@ -98,7 +98,7 @@ static void any_text_is_utf8_and_reads_back(void)
         const char *key = NULL, *value = NULL;
         CHECK("UTF-8", utf8_is_valid(out.data));
         CHECK_INT("JSON", json_parse(&read, "t.json", out.data, out.size, &diag), STATUS_OK);
-        struct json_node member = json_member(json_root(&read), 0, &key);
+        struct json_node member = json_member_at(json_root(&read), 0, &key);
         CHECK_TEXT("key", key, want.data);
         CHECK_INT("string", json_as_string(member, &value, &diag), STATUS_OK);
         CHECK_TEXT("value", value, want.data);

@@ -35,7 +35,7 @@ static void check_file(const char *label, const char *path, const char *want)
 static void check_refused(const char *label, const char *path, const char *message)
 {
     struct diag diag = {0};
-    CHECK_INT(label, file_set_write(path, "new", 3, &diag), STATUS_SYSTEM);
+    CHECK_INT(label, file_set_write_single_file(path, "new", 3, &diag), STATUS_SYSTEM);
     CHECK_TEXT(label, diag.text, message);
     diag_release(&diag);
 }
@@ -126,15 +126,15 @@ static void a_saved_file_reads_back(void)
 {
     const char *path = temp_path("file");
     struct diag diag = {0};
-    CHECK_INT("new", file_set_write(path, "one\n", 4, &diag), STATUS_OK);
+    CHECK_INT("new", file_set_write_single_file(path, "one\n", 4, &diag), STATUS_OK);
     check_file("new", path, "one\n");
     CHECK_INT("mode", chmod(path, 0640), 0);
-    CHECK_INT("replaced", file_set_write(path, "two\n", 4, &diag), STATUS_OK);
+    CHECK_INT("replaced", file_set_write_single_file(path, "two\n", 4, &diag), STATUS_OK);
     check_file("replaced", path, "two\n");
     struct stat info;
     CHECK("stat", stat(path, &info) == 0);
     CHECK_INT("mode kept", info.st_mode & 0777, 0640);
-    CHECK_INT("empty", file_set_write(path, "", 0, &diag), STATUS_OK);
+    CHECK_INT("empty", file_set_write_single_file(path, "", 0, &diag), STATUS_OK);
     check_file("empty", path, "");
     CHECK_INT("no messages", (int64_t)diag.size, 0);
 }
@@ -145,9 +145,9 @@ static void saving_keeps_a_symbolic_link(void)
     struct text link = {0};
     text_puts(&link, temp_path("link"));
     const char *target = temp_path("target");
-    CHECK_INT("target", file_set_write(target, "old", 3, &diag), STATUS_OK);
+    CHECK_INT("target", file_set_write_single_file(target, "old", 3, &diag), STATUS_OK);
     CHECK_INT("symlink", symlink("target", link.data), 0);
-    CHECK_INT("save", file_set_write(link.data, "new", 3, &diag), STATUS_OK);
+    CHECK_INT("save", file_set_write_single_file(link.data, "new", 3, &diag), STATUS_OK);
     check_file("behind the link", temp_path("target"), "new");
     struct stat info;
     CHECK("still a link", lstat(link.data, &info) == 0 && S_ISLNK(info.st_mode));
@@ -169,7 +169,7 @@ static void unwritable_files_are_reported(void)
                   "/no/such/file: error: cannot write: No such file or directory\n");
     check_refused("a folder", "/tmp", "/tmp: error: cannot write: Is a directory\n");
     struct diag diag = {0};
-    CHECK_INT("device", file_set_write("/dev/null", "x", 1, &diag), STATUS_OK);
+    CHECK_INT("device", file_set_write_single_file("/dev/null", "x", 1, &diag), STATUS_OK);
     diag_release(&diag);
 }
 
@@ -192,7 +192,7 @@ static void a_full_disk_leaves_the_old_file(void)
 {
     struct diag diag = {0};
     const char *path = temp_path("precious");
-    CHECK_INT("old", file_set_write(path, "old", 3, &diag), STATUS_OK);
+    CHECK_INT("old", file_set_write_single_file(path, "old", 3, &diag), STATUS_OK);
     size_t entries = count_entries_of_temp_dir();
 
     char *data = heap_zalloc(1 << 16, 1);
@@ -201,7 +201,7 @@ static void a_full_disk_leaves_the_old_file(void)
     small.rlim_max = before.rlim_max;
     signal(SIGXFSZ, SIG_IGN);
     setrlimit(RLIMIT_FSIZE, &small);
-    enum status status = file_set_write(path, data, 1 << 16, &diag);
+    enum status status = file_set_write_single_file(path, data, 1 << 16, &diag);
     setrlimit(RLIMIT_FSIZE, &before);
     free(data);
 
@@ -222,21 +222,21 @@ static void files_are_saved_together_or_not_at_all(void)
     snprintf(first, sizeof first, "%s", temp_path("together-1"));
     snprintf(last, sizeof last, "%s", temp_path("together-2"));
     struct diag diag = {0};
-    CHECK_INT("old", file_set_write(first, "old", 3, &diag), STATUS_OK);
+    CHECK_INT("old", file_set_write_single_file(first, "old", 3, &diag), STATUS_OK);
     size_t entries = count_entries_of_temp_dir();
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-        const struct file_set_contents files[] = {
+        const struct file_set_path_and_data files[] = {
             {first, "1", 1}, {wrong[i], "2", 1}, {last, "3", 1}};
         diag_clear(&diag);
-        CHECK_INT(wrong[i], file_set_write_all(files, ARRAY_LEN(files), &diag), STATUS_SYSTEM);
+        CHECK_INT(wrong[i], file_set_write_files(files, ARRAY_LEN(files), &diag), STATUS_SYSTEM);
         CHECK(wrong[i], diag.text && strncmp(diag.text, wrong[i], strlen(wrong[i])) == 0);
         check_file(wrong[i], first, "old");
         CHECK_INT(wrong[i], (int64_t)count_entries_of_temp_dir(), (int64_t)entries);
     }
     diag_clear(&diag);
-    const struct file_set_contents files[] = {
+    const struct file_set_path_and_data files[] = {
         {first, "1", 1}, {"/dev/null", "2", 1}, {last, "3", 1}};
-    CHECK_INT("all", file_set_write_all(files, ARRAY_LEN(files), &diag), STATUS_OK);
+    CHECK_INT("all", file_set_write_files(files, ARRAY_LEN(files), &diag), STATUS_OK);
     check_file("first", first, "1");
     check_file("last", last, "3");
     CHECK_INT("no temporary file stays", (int64_t)count_entries_of_temp_dir(),
@@ -250,7 +250,7 @@ static void read_only_files_are_not_replaced(void)
         return; /* root may write everything */
     struct diag diag = {0};
     const char *path = temp_path("readonly");
-    CHECK_INT("old", file_set_write(path, "old", 3, &diag), STATUS_OK);
+    CHECK_INT("old", file_set_write_single_file(path, "old", 3, &diag), STATUS_OK);
     chmod(path, 0444);
     struct text message = {0};
     text_printf(&message, "%s: error: cannot write: Permission denied\n", path);
@@ -282,7 +282,7 @@ static void a_sparse_giant_is_refused(void)
     const char *path = temp_path("giant");
     struct diag diag = {0};
     struct text text = {0};
-    CHECK_INT("save", file_set_write(path, "x", 1, &diag), STATUS_OK);
+    CHECK_INT("save", file_set_write_single_file(path, "x", 1, &diag), STATUS_OK);
     if (truncate(path, (off_t)((INT64_C(1) << 32) + 1)) == 0) {
         CHECK_INT("read", text_read(&text, path, &diag), STATUS_BAD_INPUT);
         CHECK("message",
@@ -299,7 +299,7 @@ static void check_size_limit_refuses(const char *path, const char *message)
 {
     struct diag diag = {0};
     struct text text = {0};
-    CHECK_INT(path, text_read_within(&text, path, 1 << 20, &diag), STATUS_BAD_INPUT);
+    CHECK_INT(path, text_read_with_byte_limit(&text, path, 1 << 20, &diag), STATUS_BAD_INPUT);
     CHECK(path, diag.text != NULL && strstr(diag.text, message) != NULL);
     CHECK("nothing kept", text.data == NULL);
     diag_release(&diag);
@@ -309,7 +309,7 @@ static void a_limit_is_kept_by_files_and_by_devices_without_end(void)
 {
     const char *path = temp_path("large");
     struct diag diag = {0};
-    CHECK_INT("save", file_set_write(path, "x", 1, &diag), STATUS_OK);
+    CHECK_INT("save", file_set_write_single_file(path, "x", 1, &diag), STATUS_OK);
     if (truncate(path, (1 << 20) + 1) == 0)
         check_size_limit_refuses(
             path, "large: error: the file is larger than 1 MiB, the most that is read\n");
@@ -333,7 +333,7 @@ static void a_byte_order_mark_is_no_part_of_a_text(void)
         const char *path = temp_path("mark");
         struct diag diag = {0};
         struct text text = {0};
-        file_set_write(path, rows[i].written, strlen(rows[i].written), &diag);
+        file_set_write_single_file(path, rows[i].written, strlen(rows[i].written), &diag);
         CHECK_INT(rows[i].label, text_read(&text, path, &diag), STATUS_OK);
         CHECK_TEXT(rows[i].label, text.data, rows[i].read);
         CHECK_INT(rows[i].label, (long long)text.size, (long long)strlen(rows[i].read));

@@ -4,7 +4,7 @@
 #include "tests/check.h"
 
 /* Adds values while the repetition asks for another round; returns how many it added. */
-static size_t add_all(struct repeat *repeat, const double *value, size_t count)
+static size_t add_values_while_asked(struct repeat *repeat, const double *value, size_t count)
 {
     size_t added = 0;
     for (; added < count && repeat_needs_more(repeat); added++)
@@ -16,7 +16,7 @@ static void equal_times_end_after_five_rounds(void)
 {
     static const double value[] = {2, 2, 2, 2, 2, 2};
     struct repeat repeat = {0};
-    CHECK_INT("rounds", (int64_t)add_all(&repeat, value, 6), 5);
+    CHECK_INT("rounds", (int64_t)add_values_while_asked(&repeat, value, 6), 5);
     CHECK_CLOSE("median", repeat_median_s(&repeat), 2, 0);
     CHECK_CLOSE("spread", repeat_spread(&repeat), 0, 0);
 }
@@ -59,7 +59,7 @@ static void long_rounds_run_only_twice(void)
 {
     static const double value[] = {10, 12, 14, 10};
     struct repeat repeat = {0};
-    CHECK_INT("rounds", (int64_t)add_all(&repeat, value, 4), 2);
+    CHECK_INT("rounds", (int64_t)add_values_while_asked(&repeat, value, 4), 2);
     CHECK_CLOSE("median", repeat_median_s(&repeat), 11, 0);
     CHECK_CLOSE("spread", repeat_spread(&repeat), 1.0 / 11, 1e-12);
 }

@@ -120,8 +120,9 @@ static bool choice_table_has_member(const struct text *table, const char *macros
 /* Checks that each member of a struct of choices.h is in a row or in others[]. begin, last: the
  * texts before and after the members, which are those of a struct or of the list COPIED_CHOICES.
  * macros: the macros by which rows name members of the struct. */
-static void check_members(const struct text *header, const struct text *table, const char *begin,
-                          const char *last, const char *macros[])
+static void check_choice_members_are_in_rows(const struct text *header, const struct text *table,
+                                             const char *begin, const char *last,
+                                             const char *macros[])
 {
     const char *at = strstr(header->data, begin);
     const char *end = at != NULL ? strstr(at, last) : NULL;
@@ -164,10 +165,12 @@ static void every_choice_member_is_in_a_row(void)
               STATUS_OK);
     CHECK_INT("table", text_read(&table, check_path("../predict/setup/choices.def"), &diag),
               STATUS_OK);
-    check_members(&header, &table, "struct request {", "\n};", of_request);
-    check_members(&header, &table, "struct choices {", "\n};", of_choices);
-    check_members(&header, &table, "#define COPIED_CHOICES(COPIED)", "\n\n", of_request);
-    check_members(&header, &table, "#define COPIED_CHOICES(COPIED)", "\n\n", of_choices);
+    check_choice_members_are_in_rows(&header, &table, "struct request {", "\n};", of_request);
+    check_choice_members_are_in_rows(&header, &table, "struct choices {", "\n};", of_choices);
+    check_choice_members_are_in_rows(&header, &table, "#define COPIED_CHOICES(COPIED)", "\n\n",
+                                     of_request);
+    check_choice_members_are_in_rows(&header, &table, "#define COPIED_CHOICES(COPIED)", "\n\n",
+                                     of_choices);
     text_release(&header);
     text_release(&table);
     diag_release(&diag);
@@ -276,7 +279,7 @@ static void options_are_printed_as_they_are_read(void)
 }
 
 /* Returns what to do if the two configurations below do not decide whether the row's choice matters. */
-static const char *name_hint(const struct choice_row *row, bool matters)
+static const char *hint_for_undecided_choice(const struct choice_row *row, bool matters)
 {
     static char hint[160];
     snprintf(
@@ -312,7 +315,7 @@ static void identity_has_choices_that_matter(void)
         ((char *)&large)[row->chosen_member.offset] ^= 1;
         choices_fill_identity(one, &small);
         choices_fill_identity(other, &large);
-        CHECK(name_hint(row, true), one[i] != other[i]);
+        CHECK(hint_for_undecided_choice(row, true), one[i] != other[i]);
         if (row->matters == NULL || row->matters == choice_rows[CHOICE_NAME_compile].matters ||
             row == &choice_rows[CHOICE_NAME_products] ||
             row ==
@@ -328,12 +331,13 @@ static void identity_has_choices_that_matter(void)
         ((char *)&large)[row->chosen_member.offset] ^= 1;
         choices_fill_identity(one, &small);
         choices_fill_identity(other, &large);
-        CHECK(name_hint(row, false), one[i] == other[i]);
+        CHECK(hint_for_undecided_choice(row, false), one[i] == other[i]);
     }
 }
 
 /* Changes what the values of a row without a member depend on. Returns false if no change is known for the row. */
-static bool change_values_of(enum choice_name name, struct choices *c, struct transformer *model)
+static bool change_inputs_of_choice_values(enum choice_name_id name, struct choices *c,
+                                           struct transformer *model)
 {
     static const struct profile other = {.name = "other"};
     static const struct routing routing = {.name = "shares.csv"};
@@ -404,16 +408,17 @@ static void identity_has_values_without_member(void)
         if (row->values == NULL)
             continue;
         other.model = &other_model;
-        CHECK(row->key, change_values_of((enum choice_name)i, &other, &other_model));
+        CHECK(row->key,
+              change_inputs_of_choice_values((enum choice_name_id)i, &other, &other_model));
         choices_fill_identity(of_one, &one);
         choices_fill_identity(of_other, &other);
-        CHECK(row->key, (of_one[i] != of_other[i]) == !row->is_label);
+        CHECK(row->key, (of_one[i] != of_other[i]) == !row->only_names_other_choices);
     }
 }
 
 static uint64_t request_key_of_setup(const struct setup *setup)
 {
-    return outcome_request_key(setup, &setup->request, 8);
+    return outcome_request_digest(setup, &setup->request, 8);
 }
 
 /* Every option changes the digest by which a plan recognises a request. */
@@ -481,7 +486,7 @@ static void requests_with_other_lists_have_other_keys(void)
     const struct request base = {.model = &model,
                                  .subsequences = 2,
                                  .subsequence_tokens = lengths,
-                                 .offload_hidden_bytes_of = hidden,
+                                 .offload_hidden_bytes_by_subsequence = hidden,
                                  .shared_units = &shared,
                                  .documents = &documents,
                                  .routing = &routing};
@@ -492,17 +497,17 @@ static void requests_with_other_lists_have_other_keys(void)
         changed[i] = base;
     changed[1].subsequence_tokens = other_lengths;
     changed[2].subsequence_tokens = NULL;
-    changed[3].offload_hidden_bytes_of = other_hidden;
-    changed[4].offload_hidden_bytes_of = NULL;
+    changed[3].offload_hidden_bytes_by_subsequence = other_hidden;
+    changed[4].offload_hidden_bytes_by_subsequence = NULL;
     changed[5].shared_units = &other_shared;
     changed[6].shared_units = NULL;
     changed[7].documents = &other_documents;
     changed[8].documents = NULL;
     changed[9].offload_hidden_bytes = 1;
-    changed[10].shared_units_open = true;
+    changed[10].must_compute_shared_units = true;
     changed[11].impl = "x";
     changed[12].ranks = 2;
-    changed[13].single_attention_impl = 1;
+    changed[13].sole_costed_attention_impl_plus_one = 1;
     changed[14].model = &sparse;
     changed[15].documents = &undealt_documents;
     changed[16].documents = &dealt_documents;
@@ -510,20 +515,20 @@ static void requests_with_other_lists_have_other_keys(void)
     changed[18].routing = NULL;
     changed[19].expert_capacity.capacity_factor_millionths = 1;
     for (size_t i = 0; i < ARRAY_LEN(changed); i++) {
-        key[i] = outcome_request_key(&setup, &changed[i], 8);
+        key[i] = outcome_request_digest(&setup, &changed[i], 8);
         for (size_t k = 0; k < i; k++)
             CHECK("keys differ", key[i] != key[k]);
     }
-    CHECK("gpus are part of it", outcome_request_key(&setup, &base, 4) != key[0]);
+    CHECK("gpus are part of it", outcome_request_digest(&setup, &base, 4) != key[0]);
     struct request same = base;
     same.subsequence_tokens = same_lengths;
     same.model = &same_model;
-    memset((char *)&same + offsetof(struct request, shared_units_open) +
-               sizeof same.shared_units_open,
+    memset((char *)&same + offsetof(struct request, must_compute_shared_units) +
+               sizeof same.must_compute_shared_units,
            0xa5,
-           offsetof(struct request, seq) - offsetof(struct request, shared_units_open) -
-               sizeof same.shared_units_open);
-    CHECK("the same key", outcome_request_key(&setup, &same, 8) == key[0]);
+           offsetof(struct request, seq) - offsetof(struct request, must_compute_shared_units) -
+               sizeof same.must_compute_shared_units);
+    CHECK("the same key", outcome_request_digest(&setup, &same, 8) == key[0]);
     arena_release(&arena);
 }
 

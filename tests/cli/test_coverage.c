@@ -36,7 +36,7 @@ static void measured_runs_lie_in_intervals(void)
         add_runs_of_residual_file(runs, "traces/published/residuals-fp8.csv");
         if (sights[s].experts)
             add_runs_of_residual_file(runs, "traces/published/residuals-moe.csv");
-        struct coverage *c = heap_zalloc(coverage_class_count_max(runs), sizeof *c);
+        struct coverage *c = heap_zalloc(coverage_max_class_count(runs), sizeof *c);
         const size_t count = coverage_make(c, runs, &evidence, sights[s].first);
         CHECK("there are classes", count > 10 && strcmp(c[0].name, "all") == 0);
         CHECK("85 % of the runs", (double)c[0].inside_count >= 0.85 * (double)c[0].run_count);

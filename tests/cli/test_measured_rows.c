@@ -28,7 +28,7 @@ static void predict(struct external_runs *runs, struct validation *v, const char
 /* True if a row has a measured time, rate or speed-up of a step, or the time of its attention,
  * under the strategy. 2D attention with one head rank counts as a ring. A speed-up that is in no
  * mean, since nothing explains it, does not count. */
-static bool compares(const struct external_run *row, const char *strategy)
+static bool is_compared_under_strategy(const struct external_run *row, const char *strategy)
 {
     const char *system = row->cells[EXTERNAL_FRAMEWORK];
     bool timed = row->metric == METRIC_TGS || row->metric == METRIC_MFU ||
@@ -52,7 +52,8 @@ static void a_strategy_was_compared_on_as_many_ranks_as_it_says(void)
     for (size_t i = 0; i < count; i++) {
         int64_t most = 0;
         for (size_t k = 0; k < rows.row_count; k++)
-            if (compares(&rows.rows[k], strategies[i].name) && rows.rows[k].gpus > most)
+            if (is_compared_under_strategy(&rows.rows[k], strategies[i].name) &&
+                rows.rows[k].gpus > most)
                 most = rows.rows[k].gpus;
         CHECK_INT(strategies[i].name, strategies[i].max_compared_ranks, most);
     }
@@ -115,7 +116,7 @@ static void counts_column_leaves_rows_out(void)
     CHECK_TEXT("why", v.row[1].remark, "a reason");
     CHECK_INT("one prediction", (int64_t)v.row[1].run_index, (int64_t)v.row[0].run_index);
     CHECK_INT("outcome", v.row[2].result.outcome, OUTCOME_ERROR);
-    CHECK_TEXT("contradiction", v.row[2].result.prediction_error,
+    CHECK_TEXT("contradiction", v.row[2].result.prediction_failure_text,
                "the options in column args make 4, but column gpus says 8");
     CHECK("the convention is one of the args",
           fabs(v.row[3].result.predicted / v.row[0].result.predicted - 1) > 0.01);

@@ -64,9 +64,9 @@ static void values_are_read_in_both_forms(void)
     struct diag diag = {0};
     CHECK_INT("parsed", parse(&options, words, &diag), STATUS_OK);
     CHECK_TEXT("name", options_text(&options, "name"), "x=y");
-    CHECK_INT("size", options_count(&options, "size"), 8);
+    CHECK_INT("size", options_whole_number(&options, "size"), 8);
     CHECK_TEXT("o", options_text(&options, "o"), "-");
-    CHECK("loud", options_given(&options, "loud"));
+    CHECK("loud", is_option_given(&options, "loud"));
     CHECK_INT("arguments", (int64_t)options.argument_count, 1);
     CHECK_TEXT("argument", options.argument[0], "arg");
     options_release(&options);
@@ -95,9 +95,9 @@ static void option_fallbacks_count_as_not_given(void)
     struct diag diag = {0};
     CHECK_INT("parsed", parse(&options, words, &diag), STATUS_OK);
     CHECK_TEXT("name", options_text(&options, "name"), "none");
-    CHECK("name is not given", !options_given(&options, "name"));
-    CHECK_INT("seq", options_count(&options, "seq"), 1024);
-    CHECK_INT("size", options_count(&options, "size"), 0);
+    CHECK("name is not given", !is_option_given(&options, "name"));
+    CHECK_INT("seq", options_whole_number(&options, "seq"), 1024);
+    CHECK_INT("size", options_whole_number(&options, "size"), 0);
     CHECK_INT("colour", options_index_of_choice(&options, "colour"), -1);
     CHECK("o", options_text(&options, "o") == NULL);
     CHECK_CLOSE("price", options_number(&options, "price"), 0, 0);
@@ -115,7 +115,7 @@ static void option_values_are_read_by_kind(void)
     CHECK_CLOSE("total", options_number(&options, "total"), 15e12, 0);
     CHECK_CLOSE("price", options_number(&options, "price"), 2.5, 0);
     CHECK_INT("colour", options_index_of_choice(&options, "colour"), 1);
-    CHECK_INT("seq", options_count(&options, "seq"), 1 << 20);
+    CHECK_INT("seq", options_whole_number(&options, "seq"), 1 << 20);
     options_release(&options);
     diag_release(&diag);
 }
@@ -290,7 +290,7 @@ static void values_are_found_in_a_command(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct text value = {0};
         const char *label = rows[i].command != NULL ? rows[i].command : "no command";
-        bool found = options_find_in_written_command(rows[i].command, "model", &value);
+        bool found = options_value_in_written_command(rows[i].command, "model", &value);
         CHECK_INT(label, found, rows[i].value != NULL);
         CHECK_TEXT(label, found ? value.data : NULL, rows[i].value);
         text_release(&value);

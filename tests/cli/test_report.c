@@ -22,7 +22,7 @@ static void rounded_time_parts_sum_to_the_total(void)
         struct report_time_format time = report_time_format_for(whole);
         long long rounded[13], sum = 0;
         report_round_parts(part, count, whole, time, rounded);
-        double unit = time.unit_s / pow(10, time.decimals);
+        double unit = time.seconds_per_unit / pow(10, time.decimals);
         for (size_t i = 0; i < count; i++) {
             sum += rounded[i];
             CHECK("near", fabs((double)rounded[i] - part[i] / unit) <= 1.0001);
@@ -44,8 +44,8 @@ static void times_have_five_digits(void)
     for (size_t i = 0; i < ARRAY_LEN(times); i++) {
         struct report_time_format time = report_time_format_for(times[i].seconds);
         char text[64];
-        snprintf(text, sizeof text, "%.*f %s", time.decimals, times[i].seconds / time.unit_s,
-                 time.name);
+        snprintf(text, sizeof text, "%.*f %s", time.decimals,
+                 times[i].seconds / time.seconds_per_unit, time.name);
         CHECK_TEXT("time", text, times[i].text);
     }
 }
@@ -64,8 +64,8 @@ static size_t count_lines(const char *label, const char *text, size_t width)
     return count;
 }
 
-static void check_lines_of_report(const char *label, const char *cluster, int weights,
-                                  int activations, int optimizer, int64_t seq)
+static void check_report_fits_screen(const char *label, const char *cluster, int weights,
+                                     int activations, int optimizer, int64_t seq)
 {
     struct setup setup = {0};
     struct diag diag = {0};
@@ -75,7 +75,7 @@ static void check_lines_of_report(const char *label, const char *cluster, int we
     enum status status = setup_load_model(&setup, "llama3-8b", NULL, "layers=2", &diag);
     if (status == STATUS_OK)
         status = setup_load_cluster(&setup, cluster, 0, 0, &diag);
-    setup_open_request(&setup);
+    setup_leave_request_open(&setup);
     setup.request.seq = seq;
     setup.request.weights = weights;
     setup.request.activations = activations;
@@ -90,7 +90,7 @@ static void check_lines_of_report(const char *label, const char *cluster, int we
         struct report report = {.prediction = &p,
                                 .profile = "published",
                                 .best_alternative = &best,
-                                .total_tokens = 15e12,
+                                .training_run_tokens = 15e12,
                                 .price_per_gpu_hour = 2.5,
                                 .command = "longhaul predict --model llama3-8b --seq 8K",
                                 .plan_command = "longhaul plan --model llama3-8b --seq 8K"};
@@ -117,12 +117,12 @@ static void check_lines_of_report(const char *label, const char *cluster, int we
 
 static void a_report_fits_a_screen(void)
 {
-    check_lines_of_report("all on the device", "1x8xa100-80g", CHOICE_WEIGHTS_ZERO3,
-                          CHOICE_ACTIVATIONS_FULL, CHOICE_OPTIMIZER_DEVICE, 8192);
-    check_lines_of_report("all offloaded", "2x4xh100", CHOICE_WEIGHTS_HSDP,
-                          CHOICE_ACTIVATIONS_OFFLOAD, CHOICE_OPTIMIZER_HOST, 65536);
-    check_lines_of_report("does not fit", "2x4xa100-40g", CHOICE_WEIGHTS_ZERO1,
-                          CHOICE_ACTIVATIONS_OFFLOAD, CHOICE_OPTIMIZER_HOST, 1 << 22);
+    check_report_fits_screen("all on the device", "1x8xa100-80g", CHOICE_WEIGHTS_ZERO3,
+                             CHOICE_ACTIVATIONS_FULL, CHOICE_OPTIMIZER_DEVICE, 8192);
+    check_report_fits_screen("all offloaded", "2x4xh100", CHOICE_WEIGHTS_HSDP,
+                             CHOICE_ACTIVATIONS_OFFLOAD, CHOICE_OPTIMIZER_HOST, 65536);
+    check_report_fits_screen("does not fit", "2x4xa100-40g", CHOICE_WEIGHTS_ZERO1,
+                             CHOICE_ACTIVATIONS_OFFLOAD, CHOICE_OPTIMIZER_HOST, 1 << 22);
 }
 
 static const struct {

@@ -120,7 +120,7 @@ static const struct row_table inner_table = {"inner", inner_columns, ARRAY_LEN(i
 /* clang-format off */
 static const struct column open_columns[] = {
     {"more_s", "more ms", NULL, COLUMN_SECONDS_DIFFERENCE, 8, NULL},
-    {"share", "share", NULL, COLUMN_PERCENT | COLUMN_OPTIONAL, 6, NULL},
+    {"share", "share", NULL, COLUMN_WHOLE_PERCENT | COLUMN_OPTIONAL, 6, NULL},
     {"name", "name", NULL, COLUMN_NAME, -6, NULL},
     {"rank", NULL, NULL, COLUMN_COUNT | COLUMN_NULLABLE, 0, NULL},
     {"right", NULL, NULL, COLUMN_FLAG, 0, NULL},
@@ -244,7 +244,7 @@ static void write_schema_type_of_column(struct json_out *json, const struct colu
         [COLUMN_NUMBER] = "number",
         [COLUMN_SIGNED_PERCENT] = "number",
         [COLUMN_SHARE] = "number",
-        [COLUMN_PERCENT] = "number",
+        [COLUMN_WHOLE_PERCENT] = "number",
         [COLUMN_BYTES_WITH_UNIT] = "integer",
         [COLUMN_GIB] = "integer",
         [COLUMN_SMALL_NUMBER] = "number",
@@ -332,7 +332,7 @@ static void the_schema_is_made_from_the_columns(void)
     struct column columns_of_check_table[RUN_CHECK_COLUMNS];
     struct report_stage_columns columns_of_stage_table;
     const struct row_table check = run_check_table(columns_of_check_table, 24);
-    const struct row_table stage = report_stage_table(&columns_of_stage_table);
+    const struct row_table stage = report_make_stage_row_table(&columns_of_stage_table);
     const struct {
         const struct row_table *table;
         size_t count;

@@ -59,12 +59,12 @@ static void snapshot_history_yields_its_segments(void)
     enum status status = setup_load_model(&setup, "llama3-8b", NULL, "layers=2", &diag);
     if (status == STATUS_OK)
         status = setup_load_cluster(&setup, "dgx-a100", 1, 0, &diag);
-    setup_open_request(&setup);
+    setup_leave_request_open(&setup);
     setup.request.seq = 8192;
     if (status == STATUS_OK)
         status = prediction_make(&p, &(struct prediction_question){.setup = &setup}, &diag);
     if (status == STATUS_OK) {
-        snapshot_print(&out, &p, 0);
+        snapshot_print_pickle(&out, &p, 0);
         status = pickle_parse(&root, &arena, "snapshot", out.data, out.size, &diag);
     }
     if (status == STATUS_OK)

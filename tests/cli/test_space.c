@@ -60,7 +60,7 @@ static bool load_search_question(struct setup *setup, size_t i, struct diag *dia
         setup_load_model(setup, questions[i].model, NULL, fields, diag) == STATUS_OK &&
         setup_load_cluster(setup, questions[i].cluster, 0, questions[i].gpus, diag) == STATUS_OK;
     CHECK_TEXT(questions[i].model, diag->text ? diag->text : "", "");
-    setup_open_request(setup);
+    setup_leave_request_open(setup);
     setup->request.seq = questions[i].seq;
     setup->request.global_batch = questions[i].batch;
     setup->request.profile = questions[i].profile;
@@ -74,8 +74,8 @@ static bool load_search_question(struct setup *setup, size_t i, struct diag *dia
 }
 
 /* Checks that no repair (a configuration that is tried when the request does not fit) needs less host memory than the
- * request, and that the last repair needs the least GPU memory, within RESERVED_VERDICT_MARGIN of the memory that is
- * available. This does not hold where activations are offloaded by ratio. */
+ * request, and that the last repair needs the least GPU memory, within RESERVED_VERDICT_MARGIN_SHARE of the memory that
+ * is available. This does not hold where activations are offloaded by ratio. */
 static void check_repairs_need_less_memory(const char *label, const struct setup *setup,
                                            const struct request *request,
                                            const struct prediction *unrepaired)
@@ -84,7 +84,7 @@ static void check_repairs_need_less_memory(const char *label, const struct setup
     uint64_t host_bytes = unrepaired->verdict.needed_bytes[LIMIT_HOST];
     uint64_t least_bytes = unrepaired->verdict.needed_bytes[LIMIT_DEVICE];
     double kept =
-        RESERVED_VERDICT_MARGIN * (double)unrepaired->verdict.available_bytes[LIMIT_DEVICE];
+        RESERVED_VERDICT_MARGIN_SHARE * (double)unrepaired->verdict.available_bytes[LIMIT_DEVICE];
     static const struct {
         int64_t loss_chunks, ffn_chunks;
         bool host_optimizer;
@@ -200,7 +200,8 @@ static void no_candidate_beats_its_bounds(void)
                                  .ring_layout = true,
                                  .packed_sets = questions[i].lengths != NULL ? &packed_sets : NULL};
         if (load_search_question(&setup, i, &diag) &&
-            space_add(&space, &setup, questions[i].gpus, all, &diag) == STATUS_OK)
+            space_add_candidates_of_gpus(&space, &setup, questions[i].gpus, all, &diag) ==
+                STATUS_OK)
             for (size_t n = 0, c = i % questions[i].every; c < space.candidate_count;
                  n++, c += questions[i].every)
                 if (check_is_sampled_today(n, SIZE_MAX, DAYS))
@@ -236,13 +237,13 @@ static bool list_candidates_of_long_steps(struct setup *setup, struct space *spa
         .strategy = q->strategy == NULL, .placement = true, .stage_placement = true};
     bool ok = setup_load_model(setup, q->model, NULL, q->fields, diag) == STATUS_OK &&
               setup_load_cluster(setup, q->cluster, 0, q->gpus, diag) == STATUS_OK;
-    setup_open_request(setup);
+    setup_leave_request_open(setup);
     setup->request.seq = q->seq;
     setup->request.global_batch = q->batch;
     setup->request.strategy = q->strategy;
     setup->request.profile = "neutral";
     subsequences_set_open_choices(&setup->request, setup);
-    ok = ok && space_add(space, setup, q->gpus, all, diag) == STATUS_OK;
+    ok = ok && space_add_candidates_of_gpus(space, setup, q->gpus, all, diag) == STATUS_OK;
     CHECK_TEXT("space", diag->text ? diag->text : "", "");
     return ok;
 }
@@ -327,8 +328,8 @@ static void longest_length_ignores_first_guess(void)
                 "found",
                 longest_find(&longest, &setup, &setup.request, &ladder, guesses[i], NULL, &diag),
                 STATUS_OK);
-            CHECK("at fits", longest.verdict.fits && !longest.next_verdict.fits);
-            CHECK_INT("one step", longest.next_tokens - longest.tokens,
+            CHECK("at fits", longest.verdict.fits && !longest.verdict_of_shortest_unfit.fits);
+            CHECK_INT("one step", longest.shortest_unfit_tokens - longest.tokens,
                       ladder.first_length_or_step_tokens);
             first = first > 0 ? first : longest.tokens;
             CHECK_INT("same", longest.tokens, first);

@@ -69,7 +69,7 @@ static void suggested_synonyms_are_known_names(void)
     CHECK("there are synonyms", diag_synonym_count() > 100);
     for (size_t i = 0; i < diag_synonym_count(); i++) {
         const char *meant;
-        const char *word = diag_synonym(i, &meant);
+        const char *word = diag_synonym_at(i, &meant);
         const char *blank = strchr(meant, ' ');
         bool instead = strncmp(meant, "--", 2) == 0;
         CHECK(meant,
@@ -92,8 +92,8 @@ static void a_synonym_comes_before_a_misspelling(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         CHECK_TEXT(rows[i].word, diag_nearest(rows[i].word, names, ARRAY_LEN(names)), rows[i].want);
-    CHECK_TEXT("flash", diag_option_for_value("flash"), "--attention fa2");
-    CHECK("no other option", diag_option_for_value("ulises") == NULL);
+    CHECK_TEXT("flash", diag_option_suggested_for_word("flash"), "--attention fa2");
+    CHECK("no other option", diag_option_suggested_for_word("ulises") == NULL);
 }
 
 static const struct check_case cases[] = {

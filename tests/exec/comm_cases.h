@@ -181,7 +181,7 @@ static void run_all_communication_kinds(uint32_t count, const char *dtype, int64
         h.options.finds_unwritten_reads = true;
         h.io = (struct exec_io){&looked, fill_buffer, compare_buffer_with_expected,
                                 0,       UINT32_MAX,  NULL};
-        hand_expect(dtype, &h, STATUS_OK, "");
+        hand_run_and_check_message(dtype, &h, STATUS_OK, "");
         CHECK_INT("buffers looked at", looked, (int64_t)count * 13);
     }
     hand_release(&h);
@@ -215,7 +215,8 @@ static const char two_axes[] =
     "op 0 all_reduce comm group=a bytes=8 reads x writes y\n"
     "op 1 all_reduce comm group=b bytes=8 reads y writes y\n";
 
-static enum status check_total(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status check_sum_over_both_axes(void *user, const struct exec_buffer *buffer,
+                                            struct diag *diag)
 {
     char name[32];
     (void)user;
@@ -233,8 +234,8 @@ static void instances_of_a_group_do_not_mix(void)
     struct hand h;
     ranks = 6;
     if (hand_load(&h, two_axes)) {
-        h.io = (struct exec_io){NULL, fill_buffer, check_total, 0, UINT32_MAX, NULL};
-        hand_expect("two axes", &h, STATUS_OK, "");
+        h.io = (struct exec_io){NULL, fill_buffer, check_sum_over_both_axes, 0, UINT32_MAX, NULL};
+        hand_run_and_check_message("two axes", &h, STATUS_OK, "");
     }
     hand_release(&h);
 }

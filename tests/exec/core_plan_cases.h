@@ -125,9 +125,9 @@ static inline void plans_receive_rows_counted_by_hand(void)
             for (uint32_t r = 0; r < 2; r++) {
                 const struct plan_round_data_of_rank *part =
                     tile_plan_part(d->list[0].tiles, PLAN_FORWARD, rows[i].round, r);
-                CHECK_INT(rows[i].label, tile_plan_rows_of_owner(part, PLAN_KEYS, !r),
+                CHECK_INT(rows[i].label, tile_plan_row_count_of_owner(part, PLAN_KEYS, !r),
                           rows[i].keys[r]);
-                CHECK_INT(rows[i].label, tile_plan_rows_of_owner(part, PLAN_QUERIES, !r),
+                CHECK_INT(rows[i].label, tile_plan_row_count_of_owner(part, PLAN_QUERIES, !r),
                           rows[i].queries[r]);
                 CHECK_INT(rows[i].label, part->of[PLAN_QUERIES].rows, rows[i].packed[r]);
             }

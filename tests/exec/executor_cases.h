@@ -79,7 +79,7 @@ static void a_schedule_that_stands_still_says_who_waits_for_whom(void)
         snprintf(text, sizeof text, "%s%s%s", HEAD, BUFFER_LINES, stalls[i].ops);
         if (hand_load(&h, text)) {
             h.options.step_limit_s = 20; /* a stall that is taken for work would never end */
-            hand_expect(stalls[i].label, &h, STATUS_NO, stalls[i].message);
+            hand_run_and_check_message(stalls[i].label, &h, STATUS_NO, stalls[i].message);
         }
         hand_release(&h);
     }
@@ -116,7 +116,7 @@ static void a_rank_that_fails_or_stalls_ends_the_run(void)
         if (hand_load(&h, common)) {
             h.options.fault = faults[i].fault;
             h.options.records_trace = true;
-            hand_expect(faults[i].label, &h, STATUS_NO, faults[i].message);
+            hand_run_and_check_message(faults[i].label, &h, STATUS_NO, faults[i].message);
         }
         hand_release(&h);
     }
@@ -146,9 +146,10 @@ static void a_host_is_held_by_waits_on_other_streams(void)
                  holders[i].op, "op 2 fill compute count=4 writes b0\n");
         if (hand_load(&h, text)) {
             h.options.fault = (struct exec_fault){EXEC_FAULT_FAIL, 0, 2};
-            hand_expect(holders[i].label, &h, STATUS_NO,
-                        "hand.ir: error: the step has stalled: rank 0: op 0 (all_reduce, stream "
-                        "comm) waits for rank 1 in group g, where op 0 is guarded out\n");
+            hand_run_and_check_message(
+                holders[i].label, &h, STATUS_NO,
+                "hand.ir: error: the step has stalled: rank 0: op 0 (all_reduce, stream "
+                "comm) waits for rank 1 in group g, where op 0 is guarded out\n");
         }
         hand_release(&h);
     }
@@ -161,10 +162,11 @@ static void a_step_over_its_limit_ends(void)
         h.options.stall_limit_s = 60;
         h.options.step_limit_s = 0.3;
         h.options.fault = (struct exec_fault){EXEC_FAULT_STALL, 1, 1};
-        hand_expect("limit", &h, STATUS_NO,
-                    "hand.ir: error: the step takes longer than the limit of 0.3 s: rank 0: op 1 "
-                    "(all_reduce, stream comm) waits for rank 1 in group g; rank 1: op 1 "
-                    "(all_reduce, stream comm) is where the host has stopped\n");
+        hand_run_and_check_message(
+            "limit", &h, STATUS_NO,
+            "hand.ir: error: the step takes longer than the limit of 0.3 s: rank 0: op 1 "
+            "(all_reduce, stream comm) waits for rank 1 in group g; rank 1: op 1 "
+            "(all_reduce, stream comm) is where the host has stopped\n");
     }
     hand_release(&h);
 }
@@ -178,7 +180,7 @@ static void slow_work_is_no_stall(void)
                            "op 0 h2d h2d bytes=4000 reads c0 writes a0\n")) {
         h.options.stall_limit_s = 0.1;
         h.options.copy_link.latency_s = 0.4;
-        hand_expect("slow", &h, STATUS_OK, "");
+        hand_run_and_check_message("slow", &h, STATUS_OK, "");
         CHECK("as slow as asked for", h.result.median_s >= 0.4 && h.result.median_s < 2);
     }
     hand_release(&h);
@@ -191,7 +193,7 @@ static void warmup_and_measured_steps_run(void)
         h.options.warmup_steps = 2;
         h.options.measured_steps = 5;
         h.options.records_trace = true;
-        hand_expect("steps", &h, STATUS_OK, "");
+        hand_run_and_check_message("steps", &h, STATUS_OK, "");
         CHECK_INT("measured", h.result.steps, 5);
         uint32_t faster = 0, slower = 0;
         for (uint32_t i = 0; i < h.result.steps; i++) {
@@ -209,8 +211,9 @@ static void an_unknown_backend_is_refused(void)
     struct hand h;
     if (hand_load(&h, common)) {
         h.options.backend = "gpu";
-        hand_expect("backend", &h, STATUS_BAD_INPUT,
-                    "error: there is no backend 'gpu' in this build; 'cpu' would do\n");
+        hand_run_and_check_message(
+            "backend", &h, STATUS_BAD_INPUT,
+            "error: there is no backend 'gpu' in this build; 'cpu' would do\n");
     }
     hand_release(&h);
 }

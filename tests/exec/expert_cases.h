@@ -201,7 +201,7 @@ static void experts_over_ranks_compute_the_reference(void)
     }
 }
 
-static const struct request_row tensor_rows[] = {
+static const struct request_row tensor_row_order[] = {
     {{.strategy = "megatron-sp", .ranks = 2, .tp = 2, .ep = 2, .seq = 48}, 0, 0, NULL},
     {{.strategy = "megatron-sp", .ranks = 4, .tp = 2, .ep = 2, .seq = 48, .micro_batch = 2},
      CHOICE_WEIGHTS_ZERO1,
@@ -245,12 +245,12 @@ static const struct request_row tensor_rows[] = {
 /* Each tensor rank routes its own tokens and has experts that the others do not have. */
 static void tensor_ranks_compute_the_reference(void)
 {
-    for (size_t i = 0; i < ARRAY_LEN(tensor_rows); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(tensor_row_order); i++) {
         struct transformer model = expert_base;
         model.kv_heads = i % 2 == 1 ? 1 : 4;
         model.shared_ffn = i % 2 == 1 ? 24 : 0;
         model.dense_layers = i % 3 == 2;
-        check_expert_request_row(&tensor_rows[i], &model);
+        check_expert_request_row(&tensor_row_order[i], &model);
     }
 }
 
@@ -432,7 +432,7 @@ static void check_model_family(const struct transformer *family)
         const struct request_row *row;
         size_t count;
     } tables[] = {{spread_rows, ARRAY_LEN(spread_rows)},
-                  {tensor_rows, ARRAY_LEN(tensor_rows)},
+                  {tensor_row_order, ARRAY_LEN(tensor_row_order)},
                   {odd_rows, ARRAY_LEN(odd_rows)}};
     for (size_t i = 0; i < ARRAY_LEN(expert_requests); i++) {
         struct request_row row = {.request = expert_requests[i], .weights = CHOICE_WEIGHTS_ZERO1};

@@ -51,8 +51,8 @@ static inline void hand_release(struct hand *h)
 }
 
 /* Runs the loaded schedule and checks the status and the messages; a run that fails must leave no result. */
-static inline void hand_expect(const char *label, struct hand *h, enum status status,
-                               const char *message)
+static inline void hand_run_and_check_message(const char *label, struct hand *h, enum status status,
+                                              const char *message)
 {
     enum status got = hand_run(h);
     CHECK_INT(label, got, status);

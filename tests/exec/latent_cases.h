@@ -117,7 +117,7 @@ static const struct request_row latent_rows[] = {
       .tp = 2,
       .seq = 32,
       .micro_batch = 2,
-      .tensor_plan = TENSOR_PLAN_LINEAR},
+      .tensor_plan = TENSOR_PLAN_GATHER_PER_LINEAR},
      CHOICE_WEIGHTS_ZERO3,
      CHOICE_ACTIVATIONS_KEEP,
      "torchtitan"},

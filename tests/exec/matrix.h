@@ -37,24 +37,24 @@ enum factor {
     FACTOR_PIPELINE,
     FACTOR_PP,
     FACTOR_SUBSEQUENCES,
-    FACTOR_SHARD, /* the nightly test draws the factors from here on */
+    FACTOR_HSDP_SHARD, /* the nightly test draws the factors from here on */
     FACTOR_TP,
     FACTOR_PLACEMENT,
-    FACTOR_STAGES,
-    FACTOR_RING,
+    FACTOR_STAGE_PLACEMENT,
+    FACTOR_RING_LAYOUT,
     FACTOR_WINDOW,
     FACTOR_ROTATION,
     FACTOR_SEQ,
-    FACTOR_MICRO,
+    FACTOR_MICRO_BATCH_SIZE,
     FACTOR_ACCUMULATION,
-    FACTOR_LOSS,
-    FACTOR_FFN,
+    FACTOR_LOSS_CHUNKS,
+    FACTOR_FFN_CHUNKS,
     FACTOR_CHUNK,
     FACTOR_KV_OFFLOAD,
-    FACTOR_FETCH,
+    FACTOR_FPDT_FETCH,
     FACTOR_CHUNK_ORDER,
     FACTOR_HELPERS,
-    FACTOR_SHARED,
+    FACTOR_SHARED_UNITS,
     FACTOR_TENSOR_PLAN,
     FACTOR_VOCABULARY,
     FACTOR_GRAD_SYNC,
@@ -77,24 +77,24 @@ static const char *const factor_names[FACTOR_COUNT] = {
     [FACTOR_PIPELINE] = "pipeline",
     [FACTOR_PP] = "pp",
     [FACTOR_SUBSEQUENCES] = "subsequences",
-    [FACTOR_SHARD] = "shard",
+    [FACTOR_HSDP_SHARD] = "shard",
     [FACTOR_TP] = "tp",
     [FACTOR_PLACEMENT] = "placement",
-    [FACTOR_STAGES] = "stage placement",
-    [FACTOR_RING] = "ring layout",
+    [FACTOR_STAGE_PLACEMENT] = "stage placement",
+    [FACTOR_RING_LAYOUT] = "ring layout",
     [FACTOR_WINDOW] = "window",
     [FACTOR_ROTATION] = "rotation",
     [FACTOR_SEQ] = "seq",
-    [FACTOR_MICRO] = "micro",
+    [FACTOR_MICRO_BATCH_SIZE] = "micro",
     [FACTOR_ACCUMULATION] = "accumulation",
-    [FACTOR_LOSS] = "loss chunks",
-    [FACTOR_FFN] = "ffn chunks",
+    [FACTOR_LOSS_CHUNKS] = "loss chunks",
+    [FACTOR_FFN_CHUNKS] = "ffn chunks",
     [FACTOR_CHUNK] = "chunk",
     [FACTOR_KV_OFFLOAD] = "kv offload",
-    [FACTOR_FETCH] = "fetch",
+    [FACTOR_FPDT_FETCH] = "fetch",
     [FACTOR_CHUNK_ORDER] = "chunk order",
     [FACTOR_HELPERS] = "helpers",
-    [FACTOR_SHARED] = "shared",
+    [FACTOR_SHARED_UNITS] = "shared",
     [FACTOR_TENSOR_PLAN] = "tensor plan",
     [FACTOR_VOCABULARY] = "vocabulary",
     [FACTOR_GRAD_SYNC] = "grad sync",
@@ -111,19 +111,24 @@ static const int64_t factor_values[FACTOR_COUNT][8] = {
     [FACTOR_PP] = {0, 2, 4},
     [FACTOR_SUBSEQUENCES] = {0, 2, 3},
     [FACTOR_TP] = {0, 1, 2, 4, 8},
-    [FACTOR_SHARD] = {0, 1, 2, 4},
+    [FACTOR_HSDP_SHARD] = {0, 1, 2, 4},
     [FACTOR_WINDOW] = {0, 1, 2, 4},
     [FACTOR_SEQ] = {2, 6, 16}, /* multiplied by the number of ranks */
-    [FACTOR_MICRO] = {1, 2},
+    [FACTOR_MICRO_BATCH_SIZE] = {1, 2},
     [FACTOR_ACCUMULATION] = {1, 2, 3},
-    [FACTOR_LOSS] = {1, 2, 3},
-    [FACTOR_FFN] = {1, 2, 3},
+    [FACTOR_LOSS_CHUNKS] = {1, 2, 3},
+    [FACTOR_FFN_CHUNKS] = {1, 2, 3},
     [FACTOR_CHUNK] = {0, 1, 2, 3, 4}, /* times ranks; the last may be short */
 };
 
 /* The subsequences that stages share, by level; level 0 leaves the choice open, which shares all. */
 static const struct shared_units shared_units_of_level[] = {
-    {SHARED_UNITS_ALL, SHARED_UNITS_ALL}, {SHARED_UNITS_ALL, 0}, {1, 0}, {1, 1}, {0, 1}, {0, 0}};
+    {SHARED_UNITS_UP_TO_IDLE_STAGES, SHARED_UNITS_UP_TO_IDLE_STAGES},
+    {SHARED_UNITS_UP_TO_IDLE_STAGES, 0},
+    {1, 0},
+    {1, 1},
+    {0, 1},
+    {0, 0}};
 
 /* The rules by which tokens are dealt, by level; level 0 leaves them to the layout. */
 static const char *const factor_core_plans[] = {
@@ -162,23 +167,23 @@ static inline struct factors factors_with_all_levels(void)
         [FACTOR_PP] = 3,
         [FACTOR_SUBSEQUENCES] = 3,
         [FACTOR_TP] = 5,
-        [FACTOR_SHARD] = 4,
+        [FACTOR_HSDP_SHARD] = 4,
         [FACTOR_PLACEMENT] = PLACEMENT_COUNT,
-        [FACTOR_STAGES] = STAGE_PLACEMENT_COUNT,
-        [FACTOR_RING] = RING_LAYOUT_COUNT,
+        [FACTOR_STAGE_PLACEMENT] = STAGE_PLACEMENT_COUNT,
+        [FACTOR_RING_LAYOUT] = RING_LAYOUT_COUNT,
         [FACTOR_WINDOW] = 4,
         [FACTOR_ROTATION] = ROTATION_COUNT,
         [FACTOR_SEQ] = 3,
-        [FACTOR_MICRO] = 2,
+        [FACTOR_MICRO_BATCH_SIZE] = 2,
         [FACTOR_ACCUMULATION] = 3,
-        [FACTOR_LOSS] = 3,
-        [FACTOR_FFN] = 3,
+        [FACTOR_LOSS_CHUNKS] = 3,
+        [FACTOR_FFN_CHUNKS] = 3,
         [FACTOR_CHUNK] = 5,
         [FACTOR_KV_OFFLOAD] = KV_OFFLOAD_COUNT,
-        [FACTOR_FETCH] = FETCH_COUNT,
+        [FACTOR_FPDT_FETCH] = FETCH_COUNT,
         [FACTOR_CHUNK_ORDER] = ORDER_COUNT,
-        [FACTOR_HELPERS] = HELPERS_COUNT,
-        [FACTOR_SHARED] = ARRAY_LEN(shared_units_of_level),
+        [FACTOR_HELPERS] = MSP_WEIGHTS_COUNT,
+        [FACTOR_SHARED_UNITS] = ARRAY_LEN(shared_units_of_level),
         [FACTOR_TENSOR_PLAN] = TENSOR_PLAN_COUNT,
         [FACTOR_VOCABULARY] = VOCABULARY_COUNT,
         [FACTOR_GRAD_SYNC] = GRAD_SYNC_COUNT,
@@ -212,10 +217,10 @@ static inline struct request product_request(const struct matrix_row *product)
         .pp = value[FACTOR_PP],
         .subsequences = value[FACTOR_SUBSEQUENCES],
         .tp = value[FACTOR_TP],
-        .shard = value[FACTOR_SHARD],
+        .shard = value[FACTOR_HSDP_SHARD],
         .placement = l[FACTOR_PLACEMENT],
-        .stage_placement = l[FACTOR_STAGES],
-        .ring_layout = l[FACTOR_RING],
+        .stage_placement = l[FACTOR_STAGE_PLACEMENT],
+        .ring_layout = l[FACTOR_RING_LAYOUT],
         .ring_window = value[FACTOR_WINDOW],
         .rotation = l[FACTOR_ROTATION],
         .tensor_plan = l[FACTOR_TENSOR_PLAN],
@@ -225,15 +230,16 @@ static inline struct request product_request(const struct matrix_row *product)
         .parameters = l[FACTOR_PARAMETERS],
         .core_plan = factor_core_plans[l[FACTOR_CORE_PLAN]],
         .seq = value[FACTOR_SEQ] * value[FACTOR_RANKS],
-        .micro_batch = value[FACTOR_MICRO],
-        .loss_chunks = value[FACTOR_LOSS],
-        .ffn_chunks = value[FACTOR_FFN],
+        .micro_batch = value[FACTOR_MICRO_BATCH_SIZE],
+        .loss_chunks = value[FACTOR_LOSS_CHUNKS],
+        .ffn_chunks = value[FACTOR_FFN_CHUNKS],
         .chunk_tokens = value[FACTOR_CHUNK] * value[FACTOR_RANKS],
         .kv_offload = l[FACTOR_KV_OFFLOAD],
-        .chunk_fetch = l[FACTOR_FETCH],
+        .chunk_fetch = l[FACTOR_FPDT_FETCH],
         .chunk_order = l[FACTOR_CHUNK_ORDER],
         .helpers = l[FACTOR_HELPERS],
-        .shared_units = l[FACTOR_SHARED] > 0 ? &shared_units_of_level[l[FACTOR_SHARED]] : NULL,
+        .shared_units =
+            l[FACTOR_SHARED_UNITS] > 0 ? &shared_units_of_level[l[FACTOR_SHARED_UNITS]] : NULL,
         .sm = 80,
         .gpus_per_node = 2,
     };
@@ -311,10 +317,11 @@ static inline struct matrix_row draw_product(const struct factors *factors,
     struct matrix_row product;
     for (int f = 0; f < FACTOR_COUNT; f++) {
         product.level[f] = (uint8_t)check_random_i64(random, 0, factors->levels[f] - 1);
-        bool leave_open = f == FACTOR_HP || f == FACTOR_CP || f == FACTOR_TP || f == FACTOR_SHARD ||
-                          f == FACTOR_WINDOW || f == FACTOR_PIPELINE || f == FACTOR_PP ||
-                          f == FACTOR_SUBSEQUENCES || f == FACTOR_CHUNK || f == FACTOR_KV_OFFLOAD ||
-                          f == FACTOR_CHUNK_ORDER || f == FACTOR_FETCH || f == FACTOR_CORE_PLAN;
+        bool leave_open = f == FACTOR_HP || f == FACTOR_CP || f == FACTOR_TP ||
+                          f == FACTOR_HSDP_SHARD || f == FACTOR_WINDOW || f == FACTOR_PIPELINE ||
+                          f == FACTOR_PP || f == FACTOR_SUBSEQUENCES || f == FACTOR_CHUNK ||
+                          f == FACTOR_KV_OFFLOAD || f == FACTOR_CHUNK_ORDER ||
+                          f == FACTOR_FPDT_FETCH || f == FACTOR_CORE_PLAN;
         if (leave_open && check_random_i64(random, 0, 1) == 0)
             product.level[f] = 0;
     }
@@ -349,9 +356,10 @@ static inline void add_row(struct matrix_rows *rows, const struct matrix_row *pr
 
 /* Draws products with the pair (f: i, g: j), and adds the legal one that covers the most open pairs. If no drawn
  * product is legal, it marks the pair as refused. */
-static inline void cover_pair_of_levels(struct matrix_rows *rows, const struct factors *factors,
-                                        struct check_random *random, int f, uint8_t i, int g,
-                                        uint8_t j)
+static inline void add_matrix_row_covering_pair(struct matrix_rows *rows,
+                                                const struct factors *factors,
+                                                struct check_random *random, int f, uint8_t i,
+                                                int g, uint8_t j)
 {
     struct matrix_row best, product;
     struct choices choices;
@@ -392,7 +400,7 @@ static inline struct matrix_rows *rows_covering_pairs(const struct factors *fact
             for (uint8_t i = 0; i < factors->levels[f]; i++)
                 for (uint8_t j = 0; j < factors->levels[g]; j++)
                     if (rows->covered[index_of_level(f, i)][index_of_level(g, j)] == PAIR_OPEN)
-                        cover_pair_of_levels(rows, factors, &random, f, i, g, j);
+                        add_matrix_row_covering_pair(rows, factors, &random, f, i, g, j);
     return rows;
 }
 
@@ -451,7 +459,7 @@ static inline bool check_choices(const struct choices *choices, bool poison)
     if (status == STATUS_OK)
         status = verify(&ir, NULL, label, NULL, &diag);
     if (status == STATUS_OK)
-        status = reference_check_step(&check, &ir, label, choices->model, 11, &options, &diag);
+        status = reference_check_run_step(&check, &ir, label, choices->model, 11, &options, &diag);
     if (status == STATUS_OK)
         status = reference_check_explain(&check, label, &diag);
     bool holds = CHECK_INT(label, status, STATUS_OK);

@@ -87,7 +87,7 @@ static inline void write_op_of_mutant(struct mutant_writer *w, uint32_t op)
         .wait = wait,
     };
     for (uint32_t k = 0; k < operands; k++)
-        view[k] = ir_view(w->from, w->from->operand[t->operand_begin[op] + k]);
+        view[k] = ir_view_of_operand(w->from, w->from->operand[t->operand_begin[op] + k]);
     for (uint32_t k = 0; k < t->wait_count[op]; k++) {
         uint32_t row = w->row[w->from->wait[t->wait_begin[op] + k].i];
         if (row != IR_NONE && count < ARRAY_LEN(wait))
@@ -104,7 +104,7 @@ static inline void write_op_of_mutant(struct mutant_writer *w, uint32_t op)
             touch[k] = (struct touch){view[k].buffer.i, k >= t->read_count[op], view[k].begin,
                                       view[k].begin + view[k].count};
         waits_add_conflicting_ops(w->waits, touch, operands, t->stream[op]);
-        const op_id *kept = waits_join_needed(w->waits, &w->order, &count);
+        const op_id *kept = waits_join_and_return_needed(w->waits, &w->order, &count);
         count = count < ARRAY_LEN(wait) ? count : ARRAY_LEN(wait);
         for (uint32_t k = 0; k < count; k++)
             wait[k] = kept[k];
@@ -116,7 +116,7 @@ static inline void write_op_of_mutant(struct mutant_writer *w, uint32_t op)
 }
 
 /* Copies the offsets of buffers, and their free sets without ops that were left out. */
-static inline void copy_memory(struct mutant_writer *w)
+static inline void copy_memory_plan_of_mutant(struct mutant_writer *w)
 {
     const struct buffer_table *t = &w->from->buffer;
     for (uint32_t b = 0; b < t->count; b++) {
@@ -153,7 +153,7 @@ static inline void write_mutant(const struct mutant *m, struct ir *to)
         liveness_compute_free_sets(to);
         offsets_plan(to, NULL);
     } else {
-        copy_memory(&w);
+        copy_memory_plan_of_mutant(&w);
     }
     free(w.row);
 }

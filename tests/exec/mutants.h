@@ -225,7 +225,7 @@ static inline bool shift_view(struct mutant *m)
     struct ir *ir = m->ir;
     uint32_t op = draw_op_passing(m, has_operands);
     uint32_t k = draw_below(m, ir->op.read_count[op] + ir->op.write_count[op]);
-    struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
+    struct view view = ir_view_of_operand(ir, ir->operand[ir->op.operand_begin[op] + k]);
     uint64_t elements = ir_buffer_elements(ir, view.buffer), room = elements - view.count;
     if (room == 0)
         return false;
@@ -245,7 +245,7 @@ static inline bool replace_buffer(struct mutant *m)
     struct ir *ir = m->ir;
     uint32_t op = draw_op_passing(m, has_operands);
     uint32_t k = draw_below(m, ir->op.read_count[op] + ir->op.write_count[op]);
-    struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
+    struct view view = ir_view_of_operand(ir, ir->operand[ir->op.operand_begin[op] + k]);
     uint32_t b = view.buffer.i, begin = draw_below(m, ir->buffer.count);
     for (uint32_t i = 0; i < ir->buffer.count; i++) {
         uint32_t other = (begin + i) % ir->buffer.count;
@@ -488,7 +488,7 @@ static inline bool change_dtype(struct mutant *m)
 }
 
 /* An op has a wrong phase, region, layer, chunk, step or micro-batch. */
-static inline bool change_label(struct mutant *m)
+static inline bool change_op_phase_layer_or_step(struct mutant *m)
 {
     struct op_table *t = &m->ir->op;
     uint32_t op = draw_below(m, t->count), which = draw_below(m, 6);
@@ -596,7 +596,7 @@ static const struct {
     {"wrong scalars", change_scalars, true},
     {"wrong scale", scale_gradients, true},
     {"wrong type", change_dtype, true},
-    {"wrong label", change_label, true},
+    {"wrong label", change_op_phase_layer_or_step, true},
     {"wrong binding", change_binding, true},
     {"wrong head", change_tokens_line, true},
 };

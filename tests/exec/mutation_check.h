@@ -50,7 +50,7 @@ static inline bool role_has_unordered_conflict(const struct ir *ir, uint32_t rol
     order_compute_clocks_of_role(&order, ir, role);
     for (uint32_t op = order.first_op; op < order.first_op + order.op_count; op++)
         for (uint32_t k = 0; k < (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]; k++) {
-            struct view view = ir_view(ir, ir->operand[ir->op.operand_begin[op] + k]);
+            struct view view = ir_view_of_operand(ir, ir->operand[ir->op.operand_begin[op] + k]);
             uint32_t b = view.buffer.i;
             uint64_t size = dtype_bytes((enum dtype)ir->buffer.dtype[b]);
             uint64_t begin = ir->buffer.offset[b] + view.begin * size;
@@ -96,7 +96,8 @@ static inline enum mutant_outcome run_schedule_beside_reference(struct reference
                                          .stall_limit_s = stall_s,
                                          .step_limit_s = stall_s + 20};
     struct diag diag = {0};
-    enum status status = reference_check_step(check, ir, "mutant", model, seed, &options, &diag);
+    enum status status =
+        reference_check_run_step(check, ir, "mutant", model, seed, &options, &diag);
     diag_release(&diag);
     if (status == STATUS_BAD_INPUT)
         return OUTCOME_REFUSED;
@@ -215,14 +216,14 @@ static inline void check_mutants(uint32_t count, uint64_t seed, bool list)
 {
     struct check_random random = {seed};
     struct mutant_tally tally[MUTATIONS] = {{0}}, all = {0};
-    bool is_possible[MUTATIONS];
+    bool could_be_made[MUTATIONS];
     for (int k = 0; k < MUTATIONS; k++)
-        is_possible[k] = true;
+        could_be_made[k] = true;
     for (uint32_t made = 0, i = 0; made < count && i < 4 * count; i++) {
         int kind = (int)(i % MUTATIONS);
-        if (is_possible[kind])
-            is_possible[kind] = make_and_judge_mutant(&tally[kind], kind, &random, list);
-        made += is_possible[kind];
+        if (could_be_made[kind])
+            could_be_made[kind] = make_and_judge_mutant(&tally[kind], kind, &random, list);
+        made += could_be_made[kind];
     }
     printf("\n  %-18s%6s%10s%10s%10s%12s%10s\n", "mutation", "made", "verifier", "check", "both",
            "equivalent", "survived");

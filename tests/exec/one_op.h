@@ -77,8 +77,8 @@ static inline bool one_op_build(struct one_op *o)
     }
     for (uint32_t k = 0; k < o->reads; k++) {
         const struct bench_operand *operand = &operands.read[k];
-        read[k] = operand->write_in_same_buffer >= 0
-                      ? write[operand->write_in_same_buffer]
+        read[k] = operand->index_of_write_in_same_buffer >= 0
+                      ? write[operand->index_of_write_in_same_buffer]
                       : one_op_buffer(o, *operand, operand->dtype == DTYPE_I32 ? indices : binding);
         o->read[k] = read[k].buffer.i;
     }
@@ -107,7 +107,8 @@ static inline void one_op_release(struct one_op *o)
 }
 
 /* Returns a random element of a read: in [-1, 1), or positive where the op needs that, as for second moments. */
-static inline double one_op_value(const struct one_op *o, uint32_t read, struct check_random *r)
+static inline double one_op_random_read_element(const struct one_op *o, uint32_t read,
+                                                struct check_random *r)
 {
     double x = 2 * check_random_double(r) - 1;
     enum work_kind kind = (enum work_kind)o->work.kind;
@@ -140,7 +141,7 @@ static inline enum status one_op_fill(void *user, const struct exec_buffer *buff
                                                                : 0x3c + check_random_i64(&r, 0, 2));
         else
             number_write_element(buffer->data, (enum dtype)buffer->dtype, i,
-                                 one_op_value(o, read, &r));
+                                 one_op_random_read_element(o, read, &r));
     return STATUS_OK;
 }
 
@@ -187,7 +188,8 @@ static inline double one_op_tolerance(enum dtype dtype)
 }
 
 /* Returns the largest difference of write k, relative to the largest finite element in b. */
-static inline double one_op_difference(const struct one_op *a, const struct one_op *b, uint32_t k)
+static inline double one_op_max_relative_difference(const struct one_op *a, const struct one_op *b,
+                                                    uint32_t k)
 {
     double worst = 0, scale = 1e-30;
     for (uint64_t i = 0; i < a->count[k]; i++)
@@ -212,7 +214,7 @@ static inline void one_op_compare(const char *label, struct work work, enum dtyp
     if (CHECK(label, one_op_run(&cpu, "cpu", EXEC_ATTENTION_AUTO)) &&
         CHECK(label, one_op_run(&cuda, "cuda", attention)))
         for (uint32_t k = 0; k < cpu.writes; k++) {
-            double d = one_op_difference(&cuda, &cpu, k);
+            double d = one_op_max_relative_difference(&cuda, &cpu, k);
             double allowed = fmax(tolerance, one_op_tolerance(cpu.type[k]));
             if (!CHECK(label, d <= allowed))
                 printf("  %s, %s: write %u differs by %.3g of its largest, tolerance %.3g\n", label,

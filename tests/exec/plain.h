@@ -17,66 +17,67 @@
 static const struct exec_model plain_model = {1e-5, 10000};
 
 /* A trial: one call of a CPU kernel on random numbers. It owns the operands. */
-struct trial {
+struct kernel_call {
     struct work work;
     struct call call;
     float *scratch;
     struct check_random *random;
 };
 
-static inline struct trial trial_new(struct work work, struct check_random *random)
+static inline struct kernel_call kernel_call_new(struct work work, struct check_random *random)
 {
-    struct trial t = {.work = work, .random = random};
+    struct kernel_call t = {.work = work, .random = random};
     t.call.model = plain_model;
     return t;
 }
 
-static inline void *trial_allocate_operand(struct operand *operand, uint64_t count,
-                                           enum dtype dtype)
+static inline void *kernel_call_allocate_operand(struct operand *operand, uint64_t count,
+                                                 enum dtype dtype)
 {
     *operand = (struct operand){heap_zalloc(count + 1, 8), count, (uint8_t)dtype};
     return operand->data;
 }
 
 /* Adds a read of random numbers in [-1, 1). */
-static inline float *trial_read(struct trial *t, int64_t count)
+static inline float *kernel_call_add_read(struct kernel_call *t, int64_t count)
 {
-    float *data =
-        trial_allocate_operand(&t->call.read[t->call.read_count++], (uint64_t)count, DTYPE_F32);
+    float *data = kernel_call_allocate_operand(&t->call.read[t->call.read_count++], (uint64_t)count,
+                                               DTYPE_F32);
     for (int64_t i = 0; i < count; i++)
         data[i] = (float)(2 * check_random_double(t->random) - 1);
     return data;
 }
 
 /* Adds a read of random integers in low..high. */
-static inline int32_t *trial_read_indices(struct trial *t, int64_t count, int64_t low, int64_t high)
+static inline int32_t *kernel_call_add_index_read(struct kernel_call *t, int64_t count, int64_t low,
+                                                  int64_t high)
 {
-    int32_t *data =
-        trial_allocate_operand(&t->call.read[t->call.read_count++], (uint64_t)count, DTYPE_I32);
+    int32_t *data = kernel_call_allocate_operand(&t->call.read[t->call.read_count++],
+                                                 (uint64_t)count, DTYPE_I32);
     for (int64_t i = 0; i < count; i++)
         data[i] = (int32_t)check_random_i64(t->random, low, high);
     return data;
 }
 
 /* Adds a write, filled with NaN so that an element that the kernel skips is noticed. */
-static inline float *trial_write(struct trial *t, int64_t count)
+static inline float *kernel_call_add_write(struct kernel_call *t, int64_t count)
 {
-    float *data =
-        trial_allocate_operand(&t->call.write[t->call.write_count++], (uint64_t)count, DTYPE_F32);
+    float *data = kernel_call_allocate_operand(&t->call.write[t->call.write_count++],
+                                               (uint64_t)count, DTYPE_F32);
     for (int64_t i = 0; i < count; i++)
         data[i] = NAN;
     return data;
 }
 
 /* Adds a write that is in place of read k. */
-static inline float *trial_write_in_place(struct trial *t, uint32_t k)
+static inline float *kernel_call_add_in_place_write(struct kernel_call *t, uint32_t k)
 {
     t->call.write[t->call.write_count++] = t->call.read[k];
     return t->call.read[k].data;
 }
 
 /* Calls the kernel. Returns what the kernel returns: NULL, or the text of an error. */
-static inline const char *trial_run(struct trial *t)
+static inline const char *kernel_call_run(struct kernel_call *t)
 {
     const struct cpu_kernel_table_row *row = &cpu_math_rows[t->work.kind];
     t->call.work = &t->work;
@@ -88,7 +89,7 @@ static inline const char *trial_run(struct trial *t)
     return row->run(&t->call, t->scratch);
 }
 
-static inline void trial_release(struct trial *t)
+static inline void kernel_call_release(struct kernel_call *t)
 {
     for (uint32_t k = 0; k < t->call.write_count; k++) {
         bool shared = false;
@@ -141,35 +142,35 @@ static inline bool check_all_near(const char *label, const float *got, const dou
 typedef void plain_function(const struct work *work, const double *const *in, double *const *out);
 
 /* A plain loop, its inputs, and the weighted sum of its outputs that is differentiated. */
-struct plain {
+struct plain_loop {
     plain_function *run;
     const struct work *work;
     double *in[4];
-    int64_t in_count[4];
+    int64_t input_elements[4];
     double *out[3];
-    int64_t out_count[3];
+    int64_t output_elements[3];
     const double *weight[3]; /* of each output in the sum that is differentiated; NULL: left out */
     int inputs, outputs;
 };
 
 /* Runs the loop, and returns the weighted sum of its outputs. */
-static inline double weighted_sum_of_outputs(const struct plain *p)
+static inline double weighted_sum_of_outputs(const struct plain_loop *p)
 {
     double sum = 0;
     p->run(p->work, (const double *const *)p->in, p->out);
     for (int o = 0; o < p->outputs; o++)
-        for (int64_t i = 0; p->weight[o] != NULL && i < p->out_count[o]; i++)
+        for (int64_t i = 0; p->weight[o] != NULL && i < p->output_elements[o]; i++)
             sum += p->weight[o][i] * p->out[o][i];
     return sum;
 }
 
 /* Checks that `got` is the gradient, with respect to input k, of the weighted sum of outputs, plus `before`
  * (NULL: nothing was there). It compares fewer than 120 elements, evenly spread. */
-static inline void check_gradient_by_differences(const char *label, struct plain *p, int k,
+static inline void check_gradient_by_differences(const char *label, struct plain_loop *p, int k,
                                                  const float *got, const float *before,
                                                  double tolerance)
 {
-    int64_t count = p->in_count[k], step = count > 60 ? count / 60 : 1;
+    int64_t count = p->input_elements[k], step = count > 60 ? count / 60 : 1;
     float *picked = heap_alloc((size_t)count + 1, sizeof *picked);
     double *want = heap_alloc((size_t)count + 1, sizeof *want);
     int64_t n = 0;
@@ -188,20 +189,20 @@ static inline void check_gradient_by_differences(const char *label, struct plain
     free(want);
 }
 
-static inline void plain_input(struct plain *p, const float *data, int64_t count)
+static inline void plain_loop_add_input(struct plain_loop *p, const float *data, int64_t count)
 {
-    p->in_count[p->inputs] = count;
+    p->input_elements[p->inputs] = count;
     p->in[p->inputs++] = copy_as_double(data, count);
 }
 
-static inline void plain_output(struct plain *p, int64_t count, const double *weight)
+static inline void plain_loop_add_output(struct plain_loop *p, int64_t count, const double *weight)
 {
-    p->out_count[p->outputs] = count;
+    p->output_elements[p->outputs] = count;
     p->weight[p->outputs] = weight;
     p->out[p->outputs++] = heap_zalloc((size_t)count + 1, sizeof(double));
 }
 
-static inline void plain_release(struct plain *p)
+static inline void plain_loop_release(struct plain_loop *p)
 {
     for (int i = 0; i < p->inputs; i++)
         free(p->in[i]);

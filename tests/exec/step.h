@@ -117,8 +117,8 @@ static const struct exec_adamw step_adamw = {.lr = 1e-2,
 
 /* Returns the reference's tensor that corresponds to a tensor of the schedule, which is the whole of it or a block of
  * its rows ("wqkv.weight:k"). */
-static inline struct reference_tensor *step_tensor(const struct reference *reference,
-                                                   const struct tensor *part)
+static inline struct reference_tensor *
+step_reference_tensor_of_part(const struct reference *reference, const struct tensor *part)
 {
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)strcspn(part->name, ":"), part->name);
@@ -150,7 +150,7 @@ static inline bool step_make(struct executed_step *step, const char *label,
     step->param = heap_zalloc(ir->tensor_count, sizeof *step->param);
     for (uint32_t t = 0; t < ir->tensor_count; t++) {
         const struct tensor *part = &ir->tensor[t];
-        struct reference_tensor *tensor = step_tensor(step->reference, part);
+        struct reference_tensor *tensor = step_reference_tensor_of_part(step->reference, part);
         if (!CHECK(part->name, tensor != NULL))
             return false;
         step->param[t] = tensor->param + part->first_row * part->cols;
@@ -170,7 +170,7 @@ static inline bool step_make(struct executed_step *step, const char *label,
     step->stored = stored_tensors_new(ir);
     for (uint32_t t = 0; step->stored != NULL && t < ir->tensor_count; t++)
         if (step->stored[t].codes != NULL) {
-            double *values = step_tensor(step->reference, &ir->tensor[t])->param;
+            double *values = step_reference_tensor_of_part(step->reference, &ir->tensor[t])->param;
             stored_tensors_encode(&step->stored[t], &ir->tensor[t], values);
             stored_tensors_decode(&step->stored[t], &ir->tensor[t], values);
         }
@@ -205,8 +205,8 @@ static inline bool step_binds_a_buffer_to_kind(const struct executed_step *step,
 /* Checks for every tensor that max |got - want| <= tolerance max(max |want|, 1e-3 max |want| over all tensors). Skips
  * stored weights, which no op writes, and masters of frozen weights, which do not exist; reports only the first tensor
  * that differs. */
-static inline void step_compare(struct executed_step *step, const char *label, const char *what,
-                                int kind, double tolerance)
+static inline void step_check_tensors_of_binding_kind(struct executed_step *step, const char *label,
+                                                      const char *what, int kind, double tolerance)
 {
     const struct reference *r = step->reference;
     double overall = 0;
@@ -217,7 +217,7 @@ static inline void step_compare(struct executed_step *step, const char *label, c
     }
     for (uint32_t t = 0; t < step->ir.tensor_count; t++) {
         const struct tensor *part = &step->ir.tensor[t];
-        const struct reference_tensor *tensor = step_tensor(r, part);
+        const struct reference_tensor *tensor = step_reference_tensor_of_part(r, part);
         const double *want =
             (kind == BINDING_GRAD ? tensor->grad : tensor->param) + part->first_row * part->cols;
         double worst = 0, largest = 1e-3 * overall;
@@ -261,10 +261,10 @@ static inline void step_check_against_reference(struct executed_step *step, cons
     CHECK_CLOSE(label, step->bindings.loss, loss, tolerance);
     CHECK_INT(label, (int64_t)step->bindings.differing_replica_elements, 0);
     training_update_reference(step->reference, &step->ir, &step_adamw, 1);
-    step_compare(step, label, "gradient", BINDING_GRAD, tolerance);
-    step_compare(step, label, "parameter", BINDING_PARAM, tolerance);
+    step_check_tensors_of_binding_kind(step, label, "gradient", BINDING_GRAD, tolerance);
+    step_check_tensors_of_binding_kind(step, label, "parameter", BINDING_PARAM, tolerance);
     if (step_binds_a_buffer_to_kind(step, BINDING_MASTER))
-        step_compare(step, label, "master", BINDING_MASTER, tolerance);
+        step_check_tensors_of_binding_kind(step, label, "master", BINDING_MASTER, tolerance);
 }
 
 #endif

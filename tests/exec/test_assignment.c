@@ -69,7 +69,7 @@ static void unexecutable_ops_are_refused(void)
         char text[1024];
         snprintf(text, sizeof text, "%s%s", HEAD, rows[i].op);
         if (hand_load(&h, text))
-            hand_expect(rows[i].label, &h, STATUS_BAD_INPUT, rows[i].message);
+            hand_run_and_check_message(rows[i].label, &h, STATUS_BAD_INPUT, rows[i].message);
         hand_release(&h);
     }
 }
@@ -95,7 +95,7 @@ static void arenas_must_be_planned_and_hold_their_buffers(void)
                  "op 0 fill compute count=4 writes a0\n",
                  arenas[i].buffer);
         if (hand_load(&h, text))
-            hand_expect(arenas[i].label, &h, STATUS_BAD_INPUT, arenas[i].message);
+            hand_run_and_check_message(arenas[i].label, &h, STATUS_BAD_INPUT, arenas[i].message);
         hand_release(&h);
     }
 }
@@ -112,12 +112,12 @@ static void messages_match_first_in_first_out(void)
                            "op 4 recv comm group=g by=-1 bytes=16 guard g>=1 writes b0[4:8]\n")) {
         CHECK_INT("plan", assignment_init(&assignment, &h.ir, "hand.ir", &h.diag), STATUS_OK);
         CHECK_INT("messages", assignment.message_count, 3);
-        CHECK_INT("first", assignment_message_number(&assignment, 0, 0),
-                  assignment_message_number(&assignment, 1, 3));
-        CHECK_INT("second", assignment_message_number(&assignment, 0, 2),
-                  assignment_message_number(&assignment, 1, 4));
+        CHECK_INT("first", assignment_message_index(&assignment, 0, 0),
+                  assignment_message_index(&assignment, 1, 3));
+        CHECK_INT("second", assignment_message_index(&assignment, 0, 2),
+                  assignment_message_index(&assignment, 1, 4));
         CHECK_INT("the other channel has no receiver",
-                  assignment.messages[assignment_message_number(&assignment, 0, 1)].recv_op,
+                  assignment.messages[assignment_message_index(&assignment, 0, 1)].recv_op,
                   IR_NONE);
         assignment_release(&assignment);
     }

@@ -48,7 +48,7 @@ static void tensors_go_out_in_parts_and_come_back(void)
         CHECK_INT("check", bindings_check(&b, "hand.ir", &h.diag), STATUS_OK);
         h.io = (struct exec_io){&b, bindings_fill_buffer, bindings_collect_buffer,
                                 0,  UINT32_MAX,           NULL};
-        hand_expect("run", &h, STATUS_OK, "");
+        hand_run_and_check_message("run", &h, STATUS_OK, "");
         CHECK("w", memcmp(w, got_w, sizeof w) == 0);
         CHECK("u", memcmp(u, got_u, sizeof u) == 0);
         CHECK("v", memcmp(v, got_v, sizeof v) == 0);
@@ -87,7 +87,7 @@ static enum status fill_buffer(void *user, const struct exec_buffer *buffer, str
     return bindings_fill_buffer(filling, buffer, diag);
 }
 
-static void record_seen_element(const char *text, struct seen *seen)
+static void run_and_record_bound_elements(const char *text, struct seen *seen)
 {
     struct hand h;
     if (hand_load(&h, text)) {
@@ -98,7 +98,7 @@ static void record_seen_element(const char *text, struct seen *seen)
         CHECK_INT("check", bindings_check(&b, "hand.ir", &h.diag), STATUS_OK);
         filling = &b;
         h.io = (struct exec_io){seen, fill_buffer, check_collected_buffer, 0, UINT32_MAX, NULL};
-        hand_expect("run", &h, STATUS_OK, "");
+        hand_run_and_check_message("run", &h, STATUS_OK, "");
     }
     hand_release(&h);
 }
@@ -118,22 +118,22 @@ static void record_seen_element(const char *text, struct seen *seen)
 static void tokens_follow_the_layout(void)
 {
     struct seen seen = {.name = "tokens"};
-    record_seen_element(ZIGZAG, &seen);
+    run_and_record_bound_elements(ZIGZAG, &seen);
     static const int32_t first[] = {1000, 1001, 1008, 1009}, last[] = {1020, 1021, 1028, 1029};
     CHECK("rank 0", memcmp(seen.value[0], first, sizeof first) == 0);
     CHECK("rank 7", memcmp(seen.value[7], last, sizeof last) == 0);
 
     seen = (struct seen){.name = "labels"};
-    record_seen_element(ZIGZAG, &seen);
+    run_and_record_bound_elements(ZIGZAG, &seen);
     static const int32_t ends[] = {1007, -1, 1015, -1}; /* after tokens 6 and 7 */
     CHECK("the last label is ignored", memcmp(seen.value[1], ends, sizeof ends) == 0);
 
     seen = (struct seen){.name = "positions"};
-    record_seen_element(ZIGZAG, &seen);
+    run_and_record_bound_elements(ZIGZAG, &seen);
     CHECK("own", seen.value[1][0] == 6 && seen.value[1][1] == 7 && seen.value[2][0] == 2);
 
     seen = (struct seen){.name = "all_positions"};
-    record_seen_element(ZIGZAG, &seen);
+    run_and_record_bound_elements(ZIGZAG, &seen);
     static const int32_t gathered[] = {0, 1, 6, 7};
     CHECK("gathered, on both", memcmp(seen.value[0], gathered, sizeof gathered) == 0 &&
                                    memcmp(seen.value[1], gathered, sizeof gathered) == 0);
@@ -142,7 +142,7 @@ static void tokens_follow_the_layout(void)
 static void chunks_are_gathered_in_sequence(void)
 {
     struct seen seen = {.name = "all"};
-    record_seen_element(
+    run_and_record_bound_elements(
         "longhaul schedule 1\nmesh hp=2\n"
         "tokens layout=rank_ordinal cp=1 hp=2 chunks=2 seq=8 batch=1 micro_batch=1 dtype=f32\n"
         "group hp axes=hp\nstream compute compute\n"

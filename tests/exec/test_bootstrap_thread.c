@@ -19,7 +19,7 @@ enum { SIZE = 5, ROUNDS = 50, BYTES = 70000 };
 /* A thread that acts as a process of a run. */
 struct process {
     struct bootstrap_place place;
-    uint32_t wrong;   /* calls that failed and messages that were not as sent */
+    uint32_t wrong_call_or_message_count; /* calls that failed and messages that were not as sent */
     bool must_leave;  /* process 2 ends without taking part, which the others must notice */
     bool has_noticed; /* this process noticed that process 2 has ended */
     pthread_t thread;
@@ -39,14 +39,14 @@ static void exchange(struct process *p, struct bootstrap *b, uint32_t round, str
     uint32_t mine = p->place.rank * 1000 + round, all[SIZE], root = round % SIZE;
     static _Thread_local char blob[BYTES];
     if (bootstrap_all_gather(b, &mine, all, sizeof mine, diag) != STATUS_OK)
-        p->wrong++;
+        p->wrong_call_or_message_count++;
     for (uint32_t i = 0; i < SIZE; i++)
-        p->wrong += all[i] != i * 1000 + round;
+        p->wrong_call_or_message_count += all[i] != i * 1000 + round;
     memset(blob, p->place.rank == root ? (int)round + 1 : 0, BYTES);
     if (bootstrap_broadcast(b, root, blob, BYTES, diag) != STATUS_OK)
-        p->wrong++;
+        p->wrong_call_or_message_count++;
     for (size_t i = 0; i < BYTES; i += 997)
-        p->wrong += blob[i] != (char)(round + 1);
+        p->wrong_call_or_message_count += blob[i] != (char)(round + 1);
 }
 
 static void *process_main(void *argument)
@@ -55,7 +55,7 @@ static void *process_main(void *argument)
     struct diag diag = {0};
     struct bootstrap *b = bootstrap_open(&p->place, 1, 10, &diag);
     if (b == NULL) {
-        p->wrong++;
+        p->wrong_call_or_message_count++;
         fputs(diag.text, stderr);
     } else if (!p->must_leave) {
         for (uint32_t round = 0; round < ROUNDS; round++)
@@ -89,7 +89,7 @@ static void all_processes_receive_all_messages(void)
     struct process process[SIZE];
     run_processes(process, false);
     for (uint32_t i = 0; i < SIZE; i++)
-        CHECK_INT("messages that were not as sent", process[i].wrong, 0);
+        CHECK_INT("messages that were not as sent", process[i].wrong_call_or_message_count, 0);
 }
 
 static void a_process_that_ends_is_noticed(void)
@@ -292,15 +292,15 @@ static void launchers_give_rank_and_process_count(void)
 
 /* A server of another protocol that holds a port, as the store of torchrun's agent does: it accepts a connection, reads
  * once, sends `says` and closes. */
-struct store {
+struct foreign_server {
     int fd;
     const char *says; /* NULL: nothing */
     pthread_t thread;
 };
 
-static void *run_store(void *argument)
+static void *run_foreign_server(void *argument)
 {
-    const struct store *store = argument;
+    const struct foreign_server *store = argument;
     for (;;) {
         char bytes[256];
         int peer = accept(store->fd, NULL, NULL);
@@ -313,16 +313,16 @@ static void *run_store(void *argument)
     }
 }
 
-static bool store_open(struct store *store, uint16_t port, const char *says)
+static bool foreign_server_open(struct foreign_server *store, uint16_t port, const char *says)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
-    *store = (struct store){.fd = socket(AF_INET, SOCK_STREAM, 0), .says = says};
+    *store = (struct foreign_server){.fd = socket(AF_INET, SOCK_STREAM, 0), .says = says};
     return bind(store->fd, (struct sockaddr *)(void *)&address, sizeof address) == 0 &&
            listen(store->fd, 16) == 0 &&
-           pthread_create(&store->thread, NULL, run_store, store) == 0;
+           pthread_create(&store->thread, NULL, run_foreign_server, store) == 0;
 }
 
-static void store_close(struct store *store)
+static void foreign_server_close(struct foreign_server *store)
 {
     shutdown(store->fd, SHUT_RDWR);
     pthread_join(store->thread, NULL);
@@ -365,11 +365,11 @@ static void disconnect_all(struct caller *caller, size_t count)
 /* torchrun's agent already listens on MASTER_PORT when the processes start. */
 static void a_torchrun_agent_on_the_port_does_not_disturb(void)
 {
-    struct store store;
+    struct foreign_server store;
     struct caller caller[2] = {0};
     char port[16];
     uint16_t master = new_port();
-    if (!CHECK("the store has the port", store_open(&store, master, NULL)))
+    if (!CHECK("the store has the port", foreign_server_open(&store, master, NULL)))
         return;
     snprintf(port, sizeof port, "%d", master);
     setenv("MASTER_PORT", port, 1);
@@ -393,7 +393,7 @@ static void a_torchrun_agent_on_the_port_does_not_disturb(void)
         }
     }
     disconnect_all(caller, 2);
-    store_close(&store);
+    foreign_server_close(&store);
 }
 
 static void another_program_on_the_port_is_named_on_both_sides(void)
@@ -401,12 +401,12 @@ static void another_program_on_the_port_is_named_on_both_sides(void)
     static const char *const says[] = {NULL, "HTTP/1.1 400 Bad Request\r\n\r\n",
                                        "longer than an answer: ................................."};
     for (size_t k = 0; k < ARRAY_LEN(says); k++) {
-        struct store store;
+        struct foreign_server store;
         uint16_t port = new_port();
         char first[256], second[256];
         struct caller caller[2] = {{.place = {0, 2, 0, "127.0.0.1", port, 0}, .timeout_s = 3},
                                    {.place = {1, 2, 1, "127.0.0.1", port, 0}, .timeout_s = 3}};
-        if (!CHECK("the store has the port", store_open(&store, port, says[k])))
+        if (!CHECK("the store has the port", foreign_server_open(&store, port, says[k])))
             return;
         connect_all(caller, 2);
         snprintf(first, sizeof first,
@@ -422,7 +422,7 @@ static void another_program_on_the_port_is_named_on_both_sides(void)
         CHECK_TEXT("rank 0", caller[0].diag.text ? caller[0].diag.text : "", first);
         CHECK_TEXT("rank 1", caller[1].diag.text ? caller[1].diag.text : "", second);
         disconnect_all(caller, 2);
-        store_close(&store);
+        foreign_server_close(&store);
     }
 }
 
@@ -556,8 +556,8 @@ static void a_process_that_is_stopped_is_noticed(void)
         (void)bootstrap_report_progress(caller[2].b, 0, true, false);
         CHECK("rank 2 is at work", hears_progress(&caller[1], 0, 0, 1, 0));
         pthread_mutex_lock(&caller[0].b->lock);
-        caller[0].b->limits =
-            (struct silence_limits){.silence_until_idle_s = 0.3, .silence_until_failure_s = 1};
+        caller[0].b->limits = (struct silence_limits){.silence_until_counted_idle_s = 0.3,
+                                                      .silence_until_failure_s = 1};
         pthread_mutex_unlock(&caller[0].b->lock);
         atomic_store(&caller[2].b->must_quit, true); /* its heartbeats stop */
         CHECK("then it is not", hears_progress(&caller[1], 0, 0, 0, 0));

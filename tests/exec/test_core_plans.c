@@ -27,8 +27,8 @@ static struct request ring_request(const struct transformer *model, const char *
 
 /* Adds the flops of the forward's attention in layer 0 to flops[rank][step], and the rows of queries or keys that its
  * exchanges send among all ranks to rows[what][step]. */
-static void count_work_of_ring_steps(const struct request *request, double flops[4][4],
-                                     int64_t rows[2][4])
+static void add_flops_and_rows_of_ring_steps(const struct request *request, double flops[4][4],
+                                             int64_t rows[2][4])
 {
     struct ir ir = {0};
     struct choices choices;
@@ -49,7 +49,7 @@ static void count_work_of_ring_steps(const struct request *request, double flops
                 flops[rank][ir.op.step[op]] += ir_work_flops_on_rank(&ir, work, rank);
         if (work->kind != WORK_EXCHANGE || work->exchange.back || work->exchange.width == 1)
             continue;
-        row_use_of_work(work, &use);
+        row_use_if_work_moves_rows(work, &use);
         row_use_rows_of_all_pairs(&ir, &use, 0, pair);
         for (int i = 0; i < 16; i++)
             rows[use.what][ir.op.step[op]] += pair[i];
@@ -75,12 +75,12 @@ static void ring_rows_and_flops_by_hand(void)
     double ring[4][4] = {{0}};
     int64_t none[2][4] = {{0}};
     const struct request messages = ring_request(&shapes[0], NULL, NULL, 16);
-    count_work_of_ring_steps(&messages, ring, none);
+    add_flops_and_rows_of_ring_steps(&messages, ring, none);
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
         double flops[4][4] = {{0}};
         int64_t rows[2][4] = {{0}};
         const struct request request = ring_request(&shapes[0], rules[i].rule, NULL, 16);
-        count_work_of_ring_steps(&request, flops, rows);
+        add_flops_and_rows_of_ring_steps(&request, flops, rows);
         for (int rank = 0; rank < 4; rank++) {
             double all[2] = {0};
             for (int step = 0; step < 4; step++) {

@@ -84,23 +84,24 @@ static void forward_agrees_with_its_definition(void)
     struct check_random random = check_random_make();
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         const struct chain_row *r = &rows[i];
-        struct trial t = trial_new(shape(WORK_ATTENTION, r->q, r->kv, r->heads, r->kv_heads, r->dim,
-                                         r->mask, r->offset, r->window),
-                                   &random);
+        struct kernel_call t =
+            kernel_call_new(shape(WORK_ATTENTION, r->q, r->kv, r->heads, r->kv_heads, r->dim,
+                                  r->mask, r->offset, r->window),
+                            &random);
         int64_t q = r->q * r->heads * r->dim, kv = r->kv * r->kv_heads * r->dim;
-        struct plain p = {.run = plain_attention, .work = &t.work};
-        plain_input(&p, trial_read(&t, q), q);
-        plain_input(&p, trial_read(&t, kv), kv);
-        plain_input(&p, trial_read(&t, kv), kv);
-        plain_output(&p, q, NULL);
-        plain_output(&p, r->q * r->heads, NULL);
-        float *o = trial_write(&t, q), *lse = trial_write(&t, r->q * r->heads);
-        CHECK(r->label, trial_run(&t) == NULL);
+        struct plain_loop p = {.run = plain_attention, .work = &t.work};
+        plain_loop_add_input(&p, kernel_call_add_read(&t, q), q);
+        plain_loop_add_input(&p, kernel_call_add_read(&t, kv), kv);
+        plain_loop_add_input(&p, kernel_call_add_read(&t, kv), kv);
+        plain_loop_add_output(&p, q, NULL);
+        plain_loop_add_output(&p, r->q * r->heads, NULL);
+        float *o = kernel_call_add_write(&t, q), *lse = kernel_call_add_write(&t, r->q * r->heads);
+        CHECK(r->label, kernel_call_run(&t) == NULL);
         weighted_sum_of_outputs(&p);
         check_all_near(r->label, o, p.out[0], q, 1e-5);
         check_all_near(r->label, lse, p.out[1], r->q * r->heads, 1e-6);
-        plain_release(&p);
-        trial_release(&t);
+        plain_loop_release(&p);
+        kernel_call_release(&t);
     }
 }
 
@@ -111,27 +112,28 @@ static void backward_agrees_with_differences(void)
         const struct chain_row *r = &rows[i];
         struct work work = shape(WORK_ATTENTION, r->q, r->kv, r->heads, r->kv_heads, r->dim,
                                  r->mask, r->offset, r->window);
-        struct trial f = trial_new(work, &random), b = trial_new(work, &random);
+        struct kernel_call f = kernel_call_new(work, &random), b = kernel_call_new(work, &random);
         int64_t q = r->q * r->heads * r->dim, kv = r->kv * r->kv_heads * r->dim;
         int64_t counts[3] = {q, kv, kv};
-        struct plain p = {.run = plain_attention, .work = &f.work};
+        struct plain_loop p = {.run = plain_attention, .work = &f.work};
         b.work.kind = WORK_ATTENTION_BACKWARD;
         for (int k = 0; k < 3; k++) {
-            plain_input(&p, trial_read(&f, counts[k]), counts[k]);
-            memcpy(trial_read(&b, counts[k]), f.call.read[k].data,
+            plain_loop_add_input(&p, kernel_call_add_read(&f, counts[k]), counts[k]);
+            memcpy(kernel_call_add_read(&b, counts[k]), f.call.read[k].data,
                    (size_t)counts[k] * sizeof(float));
         }
-        float *o = trial_write(&f, q), *lse = trial_write(&f, r->q * r->heads);
-        trial_run(&f);
-        memcpy(trial_read(&b, q), o, (size_t)q * sizeof *o);
-        memcpy(trial_read(&b, r->q * r->heads), lse, (size_t)(r->q * r->heads) * sizeof *lse);
-        double *weight = copy_as_double(trial_read(&b, q), q);
-        plain_output(&p, q, weight);
-        plain_output(&p, r->q * r->heads, NULL);
+        float *o = kernel_call_add_write(&f, q), *lse = kernel_call_add_write(&f, r->q * r->heads);
+        kernel_call_run(&f);
+        memcpy(kernel_call_add_read(&b, q), o, (size_t)q * sizeof *o);
+        memcpy(kernel_call_add_read(&b, r->q * r->heads), lse,
+               (size_t)(r->q * r->heads) * sizeof *lse);
+        double *weight = copy_as_double(kernel_call_add_read(&b, q), q);
+        plain_loop_add_output(&p, q, weight);
+        plain_loop_add_output(&p, r->q * r->heads, NULL);
         float *grad[3];
         for (int k = 0; k < 3; k++)
-            grad[k] = trial_write(&b, counts[k]);
-        CHECK(r->label, trial_run(&b) == NULL);
+            grad[k] = kernel_call_add_write(&b, counts[k]);
+        CHECK(r->label, kernel_call_run(&b) == NULL);
         bool slow = q * r->kv > 20000; /* differences of large shapes take long */
         for (int k = 0; k < 3; k++) {
             if (slow && k == 1)
@@ -139,9 +141,9 @@ static void backward_agrees_with_differences(void)
             check_gradient_by_differences(r->label, &p, k, grad[k], NULL, 1e-4);
         }
         free(weight);
-        plain_release(&p);
-        trial_release(&f);
-        trial_release(&b);
+        plain_loop_release(&p);
+        kernel_call_release(&f);
+        kernel_call_release(&b);
     }
 }
 
@@ -157,19 +159,23 @@ static void pieces_merge_into_the_whole(void)
     };
     struct check_random random = check_random_make();
     for (size_t c = 0; c < ARRAY_LEN(cuts); c++) {
-        struct trial whole =
-            trial_new(shape(WORK_ATTENTION, Q, KV, HEADS, HEADS, DIM, MASK_CAUSAL, -2, 0), &random);
-        float *q = trial_read(&whole, ALL), *k = trial_read(&whole, KV * HEADS * DIM);
-        float *v = trial_read(&whole, KV * HEADS * DIM);
-        float *o = trial_write(&whole, ALL), *lse = trial_write(&whole, Q * HEADS);
-        trial_run(&whole);
+        struct kernel_call whole = kernel_call_new(
+            shape(WORK_ATTENTION, Q, KV, HEADS, HEADS, DIM, MASK_CAUSAL, -2, 0), &random);
+        float *q = kernel_call_add_read(&whole, ALL),
+              *k = kernel_call_add_read(&whole, KV * HEADS * DIM);
+        float *v = kernel_call_add_read(&whole, KV * HEADS * DIM);
+        float *o = kernel_call_add_write(&whole, ALL),
+              *lse = kernel_call_add_write(&whole, Q * HEADS);
+        kernel_call_run(&whole);
 
-        struct trial merge =
-            trial_new((struct work){.kind = WORK_MERGE, .merge = {Q, HEADS, DIM}}, &random);
-        float *out = trial_read(&merge, ALL), *sum = trial_read(&merge, Q * HEADS);
-        float *block = trial_read(&merge, ALL), *block_lse = trial_read(&merge, Q * HEADS);
-        trial_write_in_place(&merge, 0);
-        trial_write_in_place(&merge, 1);
+        struct kernel_call merge =
+            kernel_call_new((struct work){.kind = WORK_MERGE, .merge = {Q, HEADS, DIM}}, &random);
+        float *out = kernel_call_add_read(&merge, ALL),
+              *sum = kernel_call_add_read(&merge, Q * HEADS);
+        float *block = kernel_call_add_read(&merge, ALL),
+              *block_lse = kernel_call_add_read(&merge, Q * HEADS);
+        kernel_call_add_in_place_write(&merge, 0);
+        kernel_call_add_in_place_write(&merge, 1);
         for (int i = 0; i < ALL; i++)
             out[i] = 0;
         for (int i = 0; i < Q * HEADS; i++)
@@ -178,27 +184,30 @@ static void pieces_merge_into_the_whole(void)
             int64_t from = cuts[c][piece], to = cuts[c][piece + 1];
             if (from == to)
                 continue;
-            struct trial part = trial_new(
+            struct kernel_call part = kernel_call_new(
                 shape(WORK_ATTENTION, Q, to - from, HEADS, HEADS, DIM, MASK_CAUSAL, -2 - from, 0),
                 &random);
-            memcpy(trial_read(&part, ALL), q, ALL * sizeof *q);
+            memcpy(kernel_call_add_read(&part, ALL), q, ALL * sizeof *q);
             int64_t keys = (to - from) * HEADS * DIM;
-            memcpy(trial_read(&part, keys), k + from * HEADS * DIM, (size_t)keys * sizeof *k);
-            memcpy(trial_read(&part, keys), v + from * HEADS * DIM, (size_t)keys * sizeof *v);
-            float *part_o = trial_write(&part, ALL), *part_lse = trial_write(&part, Q * HEADS);
-            trial_run(&part);
+            memcpy(kernel_call_add_read(&part, keys), k + from * HEADS * DIM,
+                   (size_t)keys * sizeof *k);
+            memcpy(kernel_call_add_read(&part, keys), v + from * HEADS * DIM,
+                   (size_t)keys * sizeof *v);
+            float *part_o = kernel_call_add_write(&part, ALL),
+                  *part_lse = kernel_call_add_write(&part, Q * HEADS);
+            kernel_call_run(&part);
             memcpy(block, part_o, ALL * sizeof *block);
             memcpy(block_lse, part_lse, Q * HEADS * sizeof *block_lse);
-            trial_run(&merge);
-            trial_release(&part);
+            kernel_call_run(&merge);
+            kernel_call_release(&part);
         }
         double *want = copy_as_double(o, ALL), *want_lse = copy_as_double(lse, Q * HEADS);
         check_all_near("merged output", out, want, ALL, 1e-5);
         check_all_near("merged lse", sum, want_lse, Q * HEADS, 1e-6);
         free(want);
         free(want_lse);
-        trial_release(&merge);
-        trial_release(&whole);
+        kernel_call_release(&merge);
+        kernel_call_release(&whole);
     }
 }
 
@@ -210,30 +219,32 @@ static void key_pieces_give_parts_of_gradient(void)
     enum { ALL = Q * HEADS * DIM, KEYS = KV * KV_HEADS * DIM };
     struct check_random random = check_random_make();
     struct work work = shape(WORK_ATTENTION, Q, KV, HEADS, KV_HEADS, DIM, MASK_CAUSAL, 2, 0);
-    struct trial f = trial_new(work, &random);
-    float *in[6] = {trial_read(&f, ALL), trial_read(&f, KEYS), trial_read(&f, KEYS)};
-    in[3] = trial_write(&f, ALL);
-    in[4] = trial_write(&f, Q * HEADS);
-    trial_run(&f);
-    struct trial source = trial_new(work, &random);
-    in[5] = trial_read(&source, ALL);
+    struct kernel_call f = kernel_call_new(work, &random);
+    float *in[6] = {kernel_call_add_read(&f, ALL), kernel_call_add_read(&f, KEYS),
+                    kernel_call_add_read(&f, KEYS)};
+    in[3] = kernel_call_add_write(&f, ALL);
+    in[4] = kernel_call_add_write(&f, Q * HEADS);
+    kernel_call_run(&f);
+    struct kernel_call source = kernel_call_new(work, &random);
+    in[5] = kernel_call_add_read(&source, ALL);
 
     double dq[ALL] = {0}, dk[KEYS] = {0}, dv[KEYS] = {0};
     float whole_dq[ALL], whole_dk[KEYS], whole_dv[KEYS];
     for (int piece = 0; piece < 3; piece++) { /* the two parts, then all keys */
         int64_t from = piece == 1 ? CUT : 0, to = piece == 0 ? CUT : KV;
         int64_t keys = (to - from) * KV_HEADS * DIM, skip = from * KV_HEADS * DIM;
-        struct trial b = trial_new(shape(WORK_ATTENTION_BACKWARD, Q, to - from, HEADS, KV_HEADS,
-                                         DIM, MASK_CAUSAL, 2 - from, 0),
-                                   &random);
-        memcpy(trial_read(&b, ALL), in[0], ALL * sizeof(float));
-        memcpy(trial_read(&b, keys), in[1] + skip, (size_t)keys * sizeof(float));
-        memcpy(trial_read(&b, keys), in[2] + skip, (size_t)keys * sizeof(float));
-        memcpy(trial_read(&b, ALL), in[3], ALL * sizeof(float));
-        memcpy(trial_read(&b, Q * HEADS), in[4], Q * HEADS * sizeof(float));
-        memcpy(trial_read(&b, ALL), in[5], ALL * sizeof(float));
-        float *g[3] = {trial_write(&b, ALL), trial_write(&b, keys), trial_write(&b, keys)};
-        trial_run(&b);
+        struct kernel_call b = kernel_call_new(shape(WORK_ATTENTION_BACKWARD, Q, to - from, HEADS,
+                                                     KV_HEADS, DIM, MASK_CAUSAL, 2 - from, 0),
+                                               &random);
+        memcpy(kernel_call_add_read(&b, ALL), in[0], ALL * sizeof(float));
+        memcpy(kernel_call_add_read(&b, keys), in[1] + skip, (size_t)keys * sizeof(float));
+        memcpy(kernel_call_add_read(&b, keys), in[2] + skip, (size_t)keys * sizeof(float));
+        memcpy(kernel_call_add_read(&b, ALL), in[3], ALL * sizeof(float));
+        memcpy(kernel_call_add_read(&b, Q * HEADS), in[4], Q * HEADS * sizeof(float));
+        memcpy(kernel_call_add_read(&b, ALL), in[5], ALL * sizeof(float));
+        float *g[3] = {kernel_call_add_write(&b, ALL), kernel_call_add_write(&b, keys),
+                       kernel_call_add_write(&b, keys)};
+        kernel_call_run(&b);
         if (piece == 2) {
             memcpy(whole_dq, g[0], sizeof whole_dq);
             memcpy(whole_dk, g[1], sizeof whole_dk);
@@ -245,13 +256,13 @@ static void key_pieces_give_parts_of_gradient(void)
             dk[skip + i] += g[1][i];
             dv[skip + i] += g[2][i];
         }
-        trial_release(&b);
+        kernel_call_release(&b);
     }
     check_all_near("dq", whole_dq, dq, ALL, 1e-5);
     check_all_near("dk", whole_dk, dk, KEYS, 1e-5);
     check_all_near("dv", whole_dv, dv, KEYS, 1e-5);
-    trial_release(&f);
-    trial_release(&source);
+    kernel_call_release(&f);
+    kernel_call_release(&source);
 }
 
 static const struct check_case cases[] = {

@@ -28,27 +28,28 @@ static void products_agree_in_every_form(void)
             int64_t m = check_random_i64(&random, 1, 40), n = check_random_i64(&random, 1, 40),
                     k = check_random_i64(&random, 1, 40);
             bool bias = option & 1, accumulate = option & 2, in_place = option & 4;
-            struct trial t = trial_new(
+            struct kernel_call t = kernel_call_new(
                 (struct work){.kind = WORK_MATMUL, .matmul = {m, n, k, form, bias, accumulate}},
                 &random);
-            struct plain p = {.run = plain_matmul, .work = &t.work};
-            plain_input(&p, trial_read(&t, m * k), m * k);
-            plain_input(&p, trial_read(&t, n * k), n * k);
+            struct plain_loop p = {.run = plain_matmul, .work = &t.work};
+            plain_loop_add_input(&p, kernel_call_add_read(&t, m * k), m * k);
+            plain_loop_add_input(&p, kernel_call_add_read(&t, n * k), n * k);
             if (bias)
-                plain_input(&p, trial_read(&t, n), n);
-            float *before = accumulate ? trial_read(&t, m * n) : NULL;
+                plain_loop_add_input(&p, kernel_call_add_read(&t, n), n);
+            float *before = accumulate ? kernel_call_add_read(&t, m * n) : NULL;
             double *old = accumulate ? copy_as_double(before, m * n) : NULL;
-            float *y = accumulate && in_place ? trial_write_in_place(&t, t.call.read_count - 1)
-                                              : trial_write(&t, m * n);
-            plain_output(&p, m * n, NULL);
-            CHECK("a product", trial_run(&t) == NULL);
+            float *y = accumulate && in_place
+                           ? kernel_call_add_in_place_write(&t, t.call.read_count - 1)
+                           : kernel_call_add_write(&t, m * n);
+            plain_loop_add_output(&p, m * n, NULL);
+            CHECK("a product", kernel_call_run(&t) == NULL);
             weighted_sum_of_outputs(&p);
             for (int64_t i = 0; accumulate && i < m * n; i++)
                 p.out[0][i] += old[i];
             check_all_near("a product", y, p.out[0], m * n, 1e-5);
             free(old);
-            plain_release(&p);
-            trial_release(&t);
+            plain_loop_release(&p);
+            kernel_call_release(&t);
         }
 }
 
@@ -96,42 +97,44 @@ static void check_norm_against_plain_loops(const char *label, bool layer, int64_
     struct work work = {.kind = (uint8_t)kind, .rows = {rows, cols, 0}};
     int vectors = layer ? 2 : 1;
     int64_t stats = rows * vectors;
-    struct trial f = trial_new(work, random), b = trial_new(work, random);
+    struct kernel_call f = kernel_call_new(work, random), b = kernel_call_new(work, random);
     b.work.kind = layer ? WORK_LAYERNORM_BACKWARD : WORK_RMSNORM_BACKWARD;
     b.work.rows.accumulate = accumulate;
-    struct plain p = {.run = layer ? plain_layernorm : plain_rmsnorm, .work = &f.work};
+    struct plain_loop p = {.run = layer ? plain_layernorm : plain_rmsnorm, .work = &f.work};
 
-    plain_input(&p, trial_read(&f, rows * cols), rows * cols);
+    plain_loop_add_input(&p, kernel_call_add_read(&f, rows * cols), rows * cols);
     for (int k = 0; k < vectors; k++)
-        plain_input(&p, trial_read(&f, cols), cols);
-    float *y = trial_write(&f, rows * cols), *s = trial_write(&f, stats);
-    CHECK(label, trial_run(&f) == NULL);
+        plain_loop_add_input(&p, kernel_call_add_read(&f, cols), cols);
+    float *y = kernel_call_add_write(&f, rows * cols), *s = kernel_call_add_write(&f, stats);
+    CHECK(label, kernel_call_run(&f) == NULL);
 
     double *weight =
-        copy_as_double(trial_read(&b, rows * cols), rows * cols); /* the gradient of y */
-    plain_output(&p, rows * cols, weight);
-    plain_output(&p, stats, NULL);
+        copy_as_double(kernel_call_add_read(&b, rows * cols), rows * cols); /* the gradient of y */
+    plain_loop_add_output(&p, rows * cols, weight);
+    plain_loop_add_output(&p, stats, NULL);
     weighted_sum_of_outputs(&p);
     check_all_near(label, y, p.out[0], rows * cols, 1e-5);
     check_all_near(label, s, p.out[1], stats, 1e-5);
 
-    memcpy(trial_read(&b, rows * cols), f.call.read[0].data, (size_t)(rows * cols) * sizeof(float));
-    memcpy(trial_read(&b, cols), f.call.read[1].data, (size_t)cols * sizeof(float));
-    memcpy(trial_read(&b, stats), s, (size_t)stats * sizeof(float));
+    memcpy(kernel_call_add_read(&b, rows * cols), f.call.read[0].data,
+           (size_t)(rows * cols) * sizeof(float));
+    memcpy(kernel_call_add_read(&b, cols), f.call.read[1].data, (size_t)cols * sizeof(float));
+    memcpy(kernel_call_add_read(&b, stats), s, (size_t)stats * sizeof(float));
     float *before[2] = {NULL, NULL};
     for (int k = 0; accumulate && k < vectors; k++)
-        before[k] = trial_read(&b, cols);
-    float *dx = trial_write(&b, rows * cols);
-    float *dw = trial_write(&b, cols), *db = layer ? trial_write(&b, cols) : NULL;
-    CHECK(label, trial_run(&b) == NULL);
+        before[k] = kernel_call_add_read(&b, cols);
+    float *dx = kernel_call_add_write(&b, rows * cols);
+    float *dw = kernel_call_add_write(&b, cols),
+          *db = layer ? kernel_call_add_write(&b, cols) : NULL;
+    CHECK(label, kernel_call_run(&b) == NULL);
     check_gradient_by_differences(label, &p, 0, dx, NULL, 2e-4);
     check_gradient_by_differences(label, &p, 1, dw, before[0], 2e-4);
     if (layer)
         check_gradient_by_differences(label, &p, 2, db, before[1], 2e-4);
     free(weight);
-    plain_release(&p);
-    trial_release(&f);
-    trial_release(&b);
+    plain_loop_release(&p);
+    kernel_call_release(&f);
+    kernel_call_release(&b);
 }
 
 static void norms_agree_with_plain_loops(void)
@@ -148,19 +151,20 @@ static void columns_are_summed(void)
 {
     struct check_random random = check_random_make();
     for (int accumulate = 0; accumulate < 2; accumulate++) {
-        struct trial t =
-            trial_new((struct work){.kind = WORK_COLUMN_SUM, .rows = {9, 5, accumulate}}, &random);
-        const float *x = trial_read(&t, 45), *old = accumulate ? trial_read(&t, 5) : NULL;
-        float *y = trial_write(&t, 5);
+        struct kernel_call t = kernel_call_new(
+            (struct work){.kind = WORK_COLUMN_SUM, .rows = {9, 5, accumulate}}, &random);
+        const float *x = kernel_call_add_read(&t, 45),
+                    *old = accumulate ? kernel_call_add_read(&t, 5) : NULL;
+        float *y = kernel_call_add_write(&t, 5);
         double want[5];
         for (int j = 0; j < 5; j++) {
             want[j] = old != NULL ? old[j] : 0;
             for (int i = 0; i < 9; i++)
                 want[j] += x[i * 5 + j];
         }
-        trial_run(&t);
+        kernel_call_run(&t);
         check_all_near("column sums", y, want, 5, 1e-6);
-        trial_release(&t);
+        kernel_call_release(&t);
     }
 }
 
@@ -172,22 +176,22 @@ static void columns_are_summed_by_expert(void)
     for (int i = 0; i < 4; i++) {
         const int64_t rows = i / 2 ? 3 : 14, accumulate = i % 2;
         enum { GROUPS = 5, COLS = 3 };
-        struct trial t =
-            trial_new((struct work){.kind = WORK_COLUMN_SUM,
-                                    .column_sum = {rows, COLS, accumulate, GROUPS, 0, 0}},
-                      &random);
-        const float *x = trial_read(&t, rows * COLS);
-        const float *old = accumulate ? trial_read(&t, GROUPS * COLS) : NULL;
-        float *y = trial_write(&t, GROUPS * COLS);
+        struct kernel_call t =
+            kernel_call_new((struct work){.kind = WORK_COLUMN_SUM,
+                                          .column_sum = {rows, COLS, accumulate, GROUPS, 0, 0}},
+                            &random);
+        const float *x = kernel_call_add_read(&t, rows * COLS);
+        const float *old = accumulate ? kernel_call_add_read(&t, GROUPS * COLS) : NULL;
+        float *y = kernel_call_add_write(&t, GROUPS * COLS);
         double want[GROUPS * COLS];
         for (int j = 0; j < GROUPS * COLS; j++)
             want[j] = old != NULL ? old[j] : 0;
         for (int64_t r = 0; r < rows; r++)
             for (int j = 0; j < COLS; j++)
-                want[work_row_group_of(rows, GROUPS, r) * COLS + j] += x[r * COLS + j];
-        trial_run(&t);
+                want[work_row_group_of_row(rows, GROUPS, r) * COLS + j] += x[r * COLS + j];
+        kernel_call_run(&t);
         check_all_near("column sums of experts", y, want, GROUPS * COLS, 1e-6);
-        trial_release(&t);
+        kernel_call_release(&t);
     }
 }
 
@@ -241,49 +245,52 @@ static void activations_agree_with_plain_loops(void)
                 continue;
             struct work work = {.kind = gated ? WORK_SWIGLU : WORK_GELU,
                                 .activation = {rows, cols, 0, i % FUNCTION_COUNT}};
-            struct trial f = trial_new(work, &random), b = trial_new(work, &random);
+            struct kernel_call f = kernel_call_new(work, &random),
+                               b = kernel_call_new(work, &random);
             b.work.kind = gated ? WORK_SWIGLU_BACKWARD : WORK_GELU_BACKWARD;
-            float *x = trial_read(&f, in), *y = trial_write(&f, out);
+            float *x = kernel_call_add_read(&f, in), *y = kernel_call_add_write(&f, out);
             for (int64_t k = 0; k < in; k++)
                 x[k] *= i % FUNCTION_COUNT == FUNCTION_CLAMPED ? 12 : 6;
-            trial_run(&f);
-            double *dy = copy_as_double(trial_read(&b, out), out);
-            memcpy(trial_read(&b, in), x, (size_t)in * sizeof *x);
-            float *dx = trial_write(&b, in);
-            trial_run(&b);
-            struct plain p = {.run = gated ? plain_gated_activation : plain_ungated_activation,
-                              .work = &f.work};
-            plain_input(&p, x, in);
-            plain_output(&p, out, dy);
+            kernel_call_run(&f);
+            double *dy = copy_as_double(kernel_call_add_read(&b, out), out);
+            memcpy(kernel_call_add_read(&b, in), x, (size_t)in * sizeof *x);
+            float *dx = kernel_call_add_write(&b, in);
+            kernel_call_run(&b);
+            struct plain_loop p = {.run = gated ? plain_gated_activation : plain_ungated_activation,
+                                   .work = &f.work};
+            plain_loop_add_input(&p, x, in);
+            plain_loop_add_output(&p, out, dy);
             weighted_sum_of_outputs(&p);
             check_all_near(label, y, p.out[0], out, 1e-6);
             check_gradient_by_differences(label, &p, 0, dx, NULL, 1e-5);
             free(dy);
-            plain_release(&p);
-            trial_release(&f);
-            trial_release(&b);
+            plain_loop_release(&p);
+            kernel_call_release(&f);
+            kernel_call_release(&b);
         }
 }
 
 static void add_and_clear_kernels_agree(void)
 {
     struct check_random random = check_random_make();
-    struct trial add = trial_new((struct work){.kind = WORK_ADD, .elements = {17}}, &random);
-    const float *a = trial_read(&add, 17), *b = trial_read(&add, 17);
-    float *y = trial_write(&add, 17);
+    struct kernel_call add =
+        kernel_call_new((struct work){.kind = WORK_ADD, .elements = {17}}, &random);
+    const float *a = kernel_call_add_read(&add, 17), *b = kernel_call_add_read(&add, 17);
+    float *y = kernel_call_add_write(&add, 17);
     double want[17];
     for (int i = 0; i < 17; i++)
         want[i] = a[i] + b[i];
-    trial_run(&add);
+    kernel_call_run(&add);
     check_all_near("a sum", y, want, 17, 0);
-    trial_release(&add);
+    kernel_call_release(&add);
 
-    struct trial clear = trial_new((struct work){.kind = WORK_FILL, .elements = {5}}, &random);
+    struct kernel_call clear =
+        kernel_call_new((struct work){.kind = WORK_FILL, .elements = {5}}, &random);
     const double zero[5] = {0};
-    y = trial_write(&clear, 5);
-    trial_run(&clear);
+    y = kernel_call_add_write(&clear, 5);
+    kernel_call_run(&clear);
     check_all_near("zeros", y, zero, 5, 0);
-    trial_release(&clear);
+    kernel_call_release(&clear);
 }
 
 /* PyTorch's AdamW on one element, lr 0.1, betas 0.9 and 0.999, eps 1e-8, weight decay 0.01. By
@@ -292,13 +299,14 @@ static void add_and_clear_kernels_agree(void)
 static void adamw_takes_the_steps_of_its_definition(void)
 {
     struct check_random random = check_random_make();
-    struct trial t = trial_new((struct work){.kind = WORK_ADAMW, .elements = {1}}, &random);
+    struct kernel_call t =
+        kernel_call_new((struct work){.kind = WORK_ADAMW, .elements = {1}}, &random);
     t.call.adamw = (struct exec_adamw){0.1, 0.9, 0.999, 1e-8, 0.01, 1, 0};
-    float *grad = trial_read(&t, 1), *master = trial_read(&t, 1);
-    float *m = trial_read(&t, 1), *v = trial_read(&t, 1);
+    float *grad = kernel_call_add_read(&t, 1), *master = kernel_call_add_read(&t, 1);
+    float *m = kernel_call_add_read(&t, 1), *v = kernel_call_add_read(&t, 1);
     for (uint32_t k = 1; k < 4; k++)
-        trial_write_in_place(&t, k);
-    float *param = trial_write(&t, 1);
+        kernel_call_add_in_place_write(&t, k);
+    float *param = kernel_call_add_write(&t, 1);
     *grad = 0.5f;
     *master = 1;
     *m = *v = 0;
@@ -306,7 +314,7 @@ static void adamw_takes_the_steps_of_its_definition(void)
     for (int step = 1; step <= 3; step++) {
         *grad = step == 2 ? -0.25f : 0.5f;
         t.call.adamw.step_number = step;
-        trial_run(&t);
+        kernel_call_run(&t);
         wm = 0.9 * wm + 0.1 * *grad;
         wv = 0.999 * wv + 0.001 * *grad * *grad;
         p = p * (1 - 0.1 * 0.01) -
@@ -318,7 +326,7 @@ static void adamw_takes_the_steps_of_its_definition(void)
         CHECK_CLOSE("v", *v, wv, 1e-5);
         CHECK("the copy is the master", *param == *master);
     }
-    trial_release(&t);
+    kernel_call_release(&t);
 }
 
 /* Sums of squares by hand: 3^2 + 4^2 = 25; the third element is not counted, and half of the fourth, 2^2, is; with 1
@@ -327,37 +335,38 @@ static void gradient_norm_weighs_elements(void)
 {
     struct check_random random = check_random_make();
     static const struct copied_run share[] = {{0, 2, 1}, {3, 1, 2}};
-    struct trial t =
-        trial_new((struct work){.kind = WORK_SQUARE_SUM, .square_sum = {4, 1, 0}}, &random);
-    float *x = trial_read(&t, 4), *before = trial_read(&t, 1), *y = trial_write(&t, 1);
+    struct kernel_call t =
+        kernel_call_new((struct work){.kind = WORK_SQUARE_SUM, .square_sum = {4, 1, 0}}, &random);
+    float *x = kernel_call_add_read(&t, 4), *before = kernel_call_add_read(&t, 1),
+          *y = kernel_call_add_write(&t, 1);
     x[0] = 3, x[1] = -4, x[2] = 100, x[3] = 2;
     *before = 1;
     t.call.square_sum_runs = share;
     t.call.square_sum_run_count = 2;
-    trial_run(&t);
+    kernel_call_run(&t);
     CHECK_CLOSE("squares", *y, 28, 1e-6);
     t.call.square_sum_run_count = 0; /* a rank that has only padding */
-    trial_run(&t);
+    kernel_call_run(&t);
     CHECK_CLOSE("nothing", *y, 1, 1e-6);
-    trial_release(&t);
+    kernel_call_release(&t);
 
-    t = trial_new((struct work){.kind = WORK_CLIP, .elements = {2, 0}}, &random);
-    x = trial_read(&t, 2);
-    before = trial_read(&t, 1);
-    y = trial_write(&t, 2);
+    t = kernel_call_new((struct work){.kind = WORK_CLIP, .elements = {2, 0}}, &random);
+    x = kernel_call_add_read(&t, 2);
+    before = kernel_call_add_read(&t, 1);
+    y = kernel_call_add_write(&t, 2);
     x[0] = 3, x[1] = -4;
     *before = 25;
     t.call.adamw.max_norm = 2.5;
-    trial_run(&t);
+    kernel_call_run(&t);
     CHECK_CLOSE("clipped", y[0], 1.5, 1e-5);
     CHECK_CLOSE("clipped", y[1], -2, 1e-5);
     t.call.adamw.max_norm = 6;
-    trial_run(&t);
+    kernel_call_run(&t);
     CHECK_CLOSE("short enough", y[1], -4, 0);
     t.call.adamw.max_norm = 0;
-    trial_run(&t);
+    kernel_call_run(&t);
     CHECK_CLOSE("as they are", y[1], -4, 0);
-    trial_release(&t);
+    kernel_call_release(&t);
 }
 
 /* ---- positions ---- */
@@ -367,11 +376,11 @@ static void rope_backward_undoes_the_rotation(void)
     enum { ROWS = 6, HEADS = 3, DIM = 8, STRIDE = HEADS * DIM + 5 };
     struct check_random random = check_random_make();
     struct work work = {.kind = WORK_ROPE, .rope = {ROWS, HEADS, DIM, STRIDE}};
-    struct trial t = trial_new(work, &random), back = trial_new(work, &random);
-    const float *x = trial_read(&t, ROWS * STRIDE);
-    const int32_t *position = trial_read_indices(&t, ROWS, 0, 100000);
-    float *y = trial_write(&t, ROWS * STRIDE);
-    trial_run(&t);
+    struct kernel_call t = kernel_call_new(work, &random), back = kernel_call_new(work, &random);
+    const float *x = kernel_call_add_read(&t, ROWS * STRIDE);
+    const int32_t *position = kernel_call_add_index_read(&t, ROWS, 0, 100000);
+    float *y = kernel_call_add_write(&t, ROWS * STRIDE);
+    kernel_call_run(&t);
     double want[ROWS * STRIDE], original[ROWS * STRIDE];
     for (int i = 0; i < ROWS * STRIDE; i++)
         want[i] = original[i] = x[i];
@@ -386,13 +395,13 @@ static void rope_backward_undoes_the_rotation(void)
     check_all_near("turned", y, want, ROWS * STRIDE, 1e-6);
 
     back.work.kind = WORK_ROPE_BACKWARD;
-    memcpy(trial_read(&back, ROWS * STRIDE), y, sizeof(float) * ROWS * STRIDE);
-    memcpy(trial_read_indices(&back, ROWS, 0, 1), position, ROWS * sizeof *position);
-    float *z = trial_write_in_place(&back, 0);
-    trial_run(&back);
+    memcpy(kernel_call_add_read(&back, ROWS * STRIDE), y, sizeof(float) * ROWS * STRIDE);
+    memcpy(kernel_call_add_index_read(&back, ROWS, 0, 1), position, ROWS * sizeof *position);
+    float *z = kernel_call_add_in_place_write(&back, 0);
+    kernel_call_run(&back);
     check_all_near("turned back, in place", z, original, ROWS * STRIDE, 1e-6);
-    trial_release(&t);
-    trial_release(&back);
+    kernel_call_release(&t);
+    kernel_call_release(&back);
 }
 
 /* Only the last columns of each head turn, as if they were the head; the others stay. */
@@ -401,11 +410,11 @@ static void rotation_turns_the_last_columns(void)
     enum { ROWS = 5, HEADS = 3, DIM = 7, ROTATED = 4, PLAIN = DIM - ROTATED };
     struct check_random random = check_random_make();
     struct work work = {.kind = WORK_ROPE, .rope = {ROWS, HEADS, DIM, 0, ROTATED}};
-    struct trial t = trial_new(work, &random);
-    const float *x = trial_read(&t, ROWS * HEADS * DIM);
-    const int32_t *position = trial_read_indices(&t, ROWS, 0, 100000);
-    float *y = trial_write(&t, ROWS * HEADS * DIM);
-    trial_run(&t);
+    struct kernel_call t = kernel_call_new(work, &random);
+    const float *x = kernel_call_add_read(&t, ROWS * HEADS * DIM);
+    const int32_t *position = kernel_call_add_index_read(&t, ROWS, 0, 100000);
+    float *y = kernel_call_add_write(&t, ROWS * HEADS * DIM);
+    kernel_call_run(&t);
     double want[ROWS * HEADS * DIM];
     for (int i = 0; i < ROWS * HEADS * DIM; i++)
         want[i] = x[i];
@@ -418,7 +427,7 @@ static void rotation_turns_the_last_columns(void)
             want[high] = x[high] * cos(angle) + x[low] * sin(angle);
         }
     check_all_near("the last columns", y, want, ROWS * HEADS * DIM, 1e-6);
-    trial_release(&t);
+    kernel_call_release(&t);
 }
 
 /* Keys of all heads share their last columns, whose gradient is the sum over the heads. */
@@ -429,10 +438,12 @@ static void latent_keys_are_shared_and_summed(void)
     struct check_random random = check_random_make();
     struct work work = {.kind = WORK_LATENT_KEYS,
                         .latent_keys = {ROWS, HEADS, PLAIN, ROTATED, VDIM}};
-    struct trial t = trial_new(work, &random);
-    const float *up = trial_read(&t, ROWS * HEADS * UP), *shared = trial_read(&t, ROWS * ROTATED);
-    float *k = trial_write(&t, ROWS * HEADS * DIM), *v = trial_write(&t, ROWS * HEADS * VDIM);
-    trial_run(&t);
+    struct kernel_call t = kernel_call_new(work, &random);
+    const float *up = kernel_call_add_read(&t, ROWS * HEADS * UP),
+                *shared = kernel_call_add_read(&t, ROWS * ROTATED);
+    float *k = kernel_call_add_write(&t, ROWS * HEADS * DIM),
+          *v = kernel_call_add_write(&t, ROWS * HEADS * VDIM);
+    kernel_call_run(&t);
     double want_k[ROWS * HEADS * DIM], want_v[ROWS * HEADS * VDIM];
     for (int i = 0; i < ROWS * HEADS; i++) {
         for (int j = 0; j < DIM; j++)
@@ -443,15 +454,15 @@ static void latent_keys_are_shared_and_summed(void)
     }
     check_all_near("k", k, want_k, ROWS * HEADS * DIM, 0);
     check_all_near("v", v, want_v, ROWS * HEADS * VDIM, 0);
-    trial_release(&t);
+    kernel_call_release(&t);
 
     work.kind = WORK_LATENT_KEYS_BACKWARD;
-    struct trial back = trial_new(work, &random);
-    const float *dk = trial_read(&back, ROWS * HEADS * DIM);
-    const float *dv = trial_read(&back, ROWS * HEADS * VDIM);
-    float *d_up = trial_write(&back, ROWS * HEADS * UP);
-    float *d_shared = trial_write(&back, ROWS * ROTATED);
-    trial_run(&back);
+    struct kernel_call back = kernel_call_new(work, &random);
+    const float *dk = kernel_call_add_read(&back, ROWS * HEADS * DIM);
+    const float *dv = kernel_call_add_read(&back, ROWS * HEADS * VDIM);
+    float *d_up = kernel_call_add_write(&back, ROWS * HEADS * UP);
+    float *d_shared = kernel_call_add_write(&back, ROWS * ROTATED);
+    kernel_call_run(&back);
     double want_up[ROWS * HEADS * UP], want_shared[ROWS * ROTATED] = {0};
     for (int i = 0; i < ROWS * HEADS; i++) {
         for (int j = 0; j < UP; j++)
@@ -461,7 +472,7 @@ static void latent_keys_are_shared_and_summed(void)
     }
     check_all_near("d up", d_up, want_up, ROWS * HEADS * UP, 0);
     check_all_near("d shared", d_shared, want_shared, ROWS * ROTATED, 1e-6);
-    trial_release(&back);
+    kernel_call_release(&back);
 }
 
 /* ---- layout passes ---- */
@@ -480,14 +491,15 @@ static void packing_cuts_columns_and_unpacking_joins_them(void)
         struct work work = {.kind = WORK_PACK,
                             .pack = {rows, parts, {sizes[s].w[0], sizes[s].w[1], sizes[s].w[2]}}};
         int64_t cols = parts * (sizes[s].w[0] + sizes[s].w[1] + sizes[s].w[2]), column = 0;
-        struct trial pack = trial_new(work, &random), unpack = trial_new(work, &random);
+        struct kernel_call pack = kernel_call_new(work, &random),
+                           unpack = kernel_call_new(work, &random);
         unpack.work.kind = WORK_UNPACK;
-        const float *x = trial_read(&pack, rows * cols);
+        const float *x = kernel_call_add_read(&pack, rows * cols);
         float *block[3] = {NULL};
         for (int i = 0; i < 3; i++)
             if (sizes[s].w[i] > 0)
-                block[i] = trial_write(&pack, parts * rows * sizes[s].w[i]);
-        trial_run(&pack);
+                block[i] = kernel_call_add_write(&pack, parts * rows * sizes[s].w[i]);
+        kernel_call_run(&pack);
         bool equal = true;
         for (int i = 0; i < 3; i++)
             for (int64_t p = 0; p < parts; p++)
@@ -498,13 +510,13 @@ static void packing_cuts_columns_and_unpacking_joins_them(void)
         CHECK("packed", equal);
         for (int i = 0; i < 3; i++)
             if (sizes[s].w[i] > 0)
-                memcpy(trial_read(&unpack, parts * rows * sizes[s].w[i]), block[i],
+                memcpy(kernel_call_add_read(&unpack, parts * rows * sizes[s].w[i]), block[i],
                        (size_t)(parts * rows * sizes[s].w[i]) * sizeof(float));
-        float *y = trial_write(&unpack, rows * cols);
-        trial_run(&unpack);
+        float *y = kernel_call_add_write(&unpack, rows * cols);
+        kernel_call_run(&unpack);
         CHECK("and back", memcmp(y, x, (size_t)(rows * cols) * sizeof *y) == 0);
-        trial_release(&pack);
-        trial_release(&unpack);
+        kernel_call_release(&pack);
+        kernel_call_release(&unpack);
     }
 }
 
@@ -513,24 +525,25 @@ static void heads_are_copied_and_copies_summed(void)
     enum { ROWS = 3, HEADS = 2, DIM = 4, COPIES = 3, ONE = ROWS * HEADS * DIM };
     struct check_random random = check_random_make();
     struct work work = {.kind = WORK_HEAD_EXPAND, .heads = {ROWS, HEADS, DIM, COPIES}};
-    struct trial expand = trial_new(work, &random), reduce = trial_new(work, &random);
+    struct kernel_call expand = kernel_call_new(work, &random),
+                       reduce = kernel_call_new(work, &random);
     reduce.work.kind = WORK_HEAD_REDUCE;
-    const float *x = trial_read(&expand, ONE);
-    float *y = trial_write(&expand, ONE * COPIES);
-    trial_run(&expand);
+    const float *x = kernel_call_add_read(&expand, ONE);
+    float *y = kernel_call_add_write(&expand, ONE * COPIES);
+    kernel_call_run(&expand);
     bool equal = true;
     for (int i = 0; i < ONE * COPIES; i++)
         equal = equal && y[i] == x[i / (DIM * COPIES) * DIM + i % DIM];
     CHECK("each head three times in a row", equal);
-    const float *z = trial_read(&reduce, ONE * COPIES);
-    float *sum = trial_write(&reduce, ONE);
+    const float *z = kernel_call_add_read(&reduce, ONE * COPIES);
+    float *sum = kernel_call_add_write(&reduce, ONE);
     double want[ONE] = {0};
     for (int i = 0; i < ONE * COPIES; i++)
         want[i / (DIM * COPIES) * DIM + i % DIM] += z[i];
-    trial_run(&reduce);
+    kernel_call_run(&reduce);
     check_all_near("summed", sum, want, ONE, 1e-6);
-    trial_release(&expand);
-    trial_release(&reduce);
+    kernel_call_release(&expand);
+    kernel_call_release(&reduce);
 }
 
 static const struct check_case cases[] = {

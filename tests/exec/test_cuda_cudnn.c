@@ -81,7 +81,7 @@ static const struct cudnn *dnn;
 static cudnnBackendDescriptor_t described[ARRAY_LEN(devices)];
 
 /* Makes described[device], cuDNN's description of the device. */
-static bool describe(size_t device)
+static bool make_cudnn_device_descriptor(size_t device)
 {
     const char *json = devices[device].json;
     cudnnBackendDescriptor_t *d = &described[device];
@@ -94,7 +94,7 @@ static bool describe(size_t device)
 }
 
 /* Returns the bytes that a plan of the backward needs besides its operands (docs/execution.md). */
-static double scratch_size_wanted(const struct fused_shape *s, int sm)
+static double wanted_backward_scratch_bytes(const struct fused_shape *s, int sm)
 {
     if (s->documents > 0) {
         double all_q = (double)s->heads * (double)s->all_q,
@@ -123,7 +123,8 @@ static void check_cudnn_takes_shape(size_t device, size_t row, bool backward)
     /* documents are not given to cuDNN on sm_80, which needs other scratch for them (exec/cuda/attention.c) */
     if (taken && backward && (shape.documents == 0 || devices[device].sm == 90)) {
         double scratch = (double)fused_scratch_bytes(fused);
-        CHECK_CLOSE(label, scratch, scratch_size_wanted(&shape, devices[device].sm), 1e-3);
+        CHECK_CLOSE(label, scratch, wanted_backward_scratch_bytes(&shape, devices[device].sm),
+                    1e-3);
     }
     fused_free(fused);
 }
@@ -150,7 +151,7 @@ int main(int argc, char **argv)
         return SKIPPED;
     }
     for (size_t d = 0; d < ARRAY_LEN(devices); d++)
-        if (!describe(d)) {
+        if (!make_cudnn_device_descriptor(d)) {
             printf("skipped: cuDNN %zu takes no description of a device\n", dnn->cudnnGetVersion());
             return SKIPPED;
         }

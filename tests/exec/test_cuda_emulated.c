@@ -35,7 +35,7 @@ static void schedules_compute_the_reference(void)
 /* Every fourth day has the same mutants; test_cuda_emulated_nightly.c makes more. */
 static void broken_schedules_are_found(void)
 {
-    check_mutants(MUTANTS, 1 + check_day() % 4, false);
+    check_mutants(MUTANTS, 1 + check_day_number_of_sample() % 4, false);
 }
 
 /* These roles of points are measured only on a GPU. */
@@ -45,7 +45,7 @@ static void work_is_timed_beside_other_kernels(void)
     const struct microbench_options options = {.backend = "cuda",
                                                .round_s = 1e-5,
                                                .most_rounds = 1,
-                                               .operand_set_bytes = 1,
+                                               .min_bytes_of_all_operand_sets = 1,
                                                .dtype = DTYPE_BF16};
     for (size_t i = 0; i < ARRAY_LEN(roles); i++) {
         const struct microbench_case wanted = {
@@ -54,8 +54,8 @@ static void work_is_timed_beside_other_kernels(void)
             {.kind = WORK_MATMUL, .matmul = {16, 16, 16, MATMUL_NT, 0, 0}}};
         struct point point = {0};
         struct diag diag = {0};
-        CHECK_INT(point_role_name(roles[i]), microbench_run(&wanted, &options, &point, &diag),
-                  STATUS_OK);
+        CHECK_INT(point_role_name(roles[i]),
+                  microbench_measure_case(&wanted, &options, &point, &diag), STATUS_OK);
         CHECK_TEXT(point_role_name(roles[i]), diag.text ? diag.text : "", "");
         CHECK_INT(point_role_name(roles[i]), point.role, roles[i]);
         CHECK(point_role_name(roles[i]), point.median_s > 0 && point.p10_s > 0);
@@ -72,7 +72,7 @@ static void kernels_are_loaded_before_the_sm_hog_runs(void)
     const struct microbench_options options = {.backend = "cuda",
                                                .round_s = 1e-5,
                                                .most_rounds = 1,
-                                               .operand_set_bytes = 1,
+                                               .min_bytes_of_all_operand_sets = 1,
                                                .dtype = DTYPE_BF16};
     const struct microbench_case wanted = {
         POINT_SM_HOG,
@@ -80,7 +80,7 @@ static void kernels_are_loaded_before_the_sm_hog_runs(void)
         {.kind = WORK_ATTENTION, .attention = {128, 128, 1, 1, 16, MASK_CAUSAL, 0, 0}}};
     struct point point = {0};
     struct diag diag = {0};
-    CHECK_INT("measured", microbench_run(&wanted, &options, &point, &diag), STATUS_OK);
+    CHECK_INT("measured", microbench_measure_case(&wanted, &options, &point, &diag), STATUS_OK);
     CHECK_TEXT("measured", diag.text ? diag.text : "", "");
     CHECK("it took time", point.median_s > 0);
     diag_release(&diag);
@@ -121,7 +121,7 @@ static bool sees(const struct work *w, int64_t i, int64_t j)
            (j <= end && (w->attention.mask == MASK_CAUSAL || j > end - w->attention.window));
 }
 
-static bool attention_part_sees(const struct attention_part *p, int64_t i, int64_t j)
+static bool attention_part_sees(const struct attention_fused_part *p, int64_t i, int64_t j)
 {
     int64_t row = i - p->first_query;
     bool inside = row >= 0 && row < p->query_count && j < p->key_count;
@@ -143,7 +143,7 @@ static void tile_parts_together_give_the_mask(void)
                                      .attention = {q, kv, 1, 1, 8,
                                                    window > 0 ? MASK_WINDOW : MASK_CAUSAL, offset,
                                                    window}};
-                    struct attention_part part;
+                    struct attention_fused_part part;
                     if (!attention_find_fused_part(&w, &part))
                         continue;
                     taken++;
@@ -233,12 +233,12 @@ static void check_fused_refuses(const char *op, const char *said)
     snprintf(text, sizeof text, "%s%s", head, op);
     if (hand_load(&h, text)) {
         h.options.attention = EXEC_ATTENTION_FUSED;
-        hand_expect("refused", &h, STATUS_SYSTEM, said);
+        hand_run_and_check_message("refused", &h, STATUS_SYSTEM, said);
     }
     hand_release(&h);
 }
 
-static void fused_attention_refuses(void)
+static void fused_attention_refuses_unsupported(void)
 {
     check_fused_refuses(
         "op 0 attention compute q=8 kv=8 heads=1 kv_heads=1 dim=8 mask=documents window=3 "
@@ -335,7 +335,7 @@ static void ops_without_kernel_are_refused(void)
                     "buffer q hbm e4m3 [64] activation persistent\n%s",
                     rows[i].routing, rows[i].op);
         if (hand_load(&h, text.data))
-            hand_expect(rows[i].op, &h, STATUS_BAD_INPUT, rows[i].message);
+            hand_run_and_check_message(rows[i].op, &h, STATUS_BAD_INPUT, rows[i].message);
         hand_release(&h);
         text_release(&text);
     }
@@ -354,14 +354,15 @@ static void scratch_is_that_of_the_rank_with_the_most_rows(void)
     const size_t memory = emulator_memory;
     struct hand h;
     if (hand_load(&h, text))
-        hand_expect("runs", &h, STATUS_OK, "");
+        hand_run_and_check_message("runs", &h, STATUS_OK, "");
     hand_release(&h);
     emulator_memory = 100;
     if (hand_load(&h, text))
-        hand_expect("is refused", &h, STATUS_SYSTEM,
-                    "cudaMalloc: error: out of memory: rank 0 needs 256 KiB of planned arena "
-                    "and 66.0 KiB of scratch; the device has 100 B free of 100 B; the largest "
-                    "buffer is x with 256 KiB\n");
+        hand_run_and_check_message(
+            "is refused", &h, STATUS_SYSTEM,
+            "cudaMalloc: error: out of memory: rank 0 needs 256 KiB of planned arena "
+            "and 66.0 KiB of scratch; the device has 100 B free of 100 B; the largest "
+            "buffer is x with 256 KiB\n");
     hand_release(&h);
     emulator_memory = memory;
 }
@@ -396,7 +397,8 @@ static const struct check_case cases[] = {
     {"parts of masks see what the masks show", tile_parts_together_give_the_mask},
     {"what cannot be is said", impossible_options_are_reported},
 #ifdef HAVE_CUDNN
-    {"fused attention refuses windows of documents, sums, and odd heads", fused_attention_refuses},
+    {"fused attention refuses windows of documents, sums, and odd heads",
+     fused_attention_refuses_unsupported},
     {"kernels are loaded before others keep the device", kernels_are_loaded_before_the_sm_hog_runs},
 #endif
     {"every kind computes what the processor does", every_kind_computes_what_the_processor_does},

@@ -98,7 +98,7 @@ static void documents_of_one_token_need_no_mask(void)
         snprintf(schedule, sizeof schedule, text, lengths[i]);
         if (hand_load(&h, schedule)) {
             h.options.attention = EXEC_ATTENTION_FUSED;
-            hand_expect(lengths[i], &h, STATUS_OK, "");
+            hand_run_and_check_message(lengths[i], &h, STATUS_OK, "");
         }
         hand_release(&h);
     }
@@ -116,7 +116,8 @@ static enum status fill_ones(void *user, const struct exec_buffer *buffer, struc
 }
 
 /* Checks that the first row of o, the only one that sees keys, is 1, and that the others are 0. Skips other buffers. */
-static enum status check_rows_of_o(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status check_only_first_row_of_o_is_set(void *user, const struct exec_buffer *buffer,
+                                                    struct diag *diag)
 {
     (void)diag;
     if (strcmp(buffer->ir->bundle[buffer->binding->bundle].name, "o") != 0)
@@ -144,7 +145,8 @@ static void rows_that_see_no_document_are_cleared(void)
     struct hand h;
     uint32_t looked = 0;
     if (hand_load(&h, text)) {
-        h.io = (struct exec_io){&looked, fill_ones, check_rows_of_o, 0, UINT32_MAX, NULL};
+        h.io = (struct exec_io){&looked, fill_ones,  check_only_first_row_of_o_is_set,
+                                0,       UINT32_MAX, NULL};
         h.options.attention = EXEC_ATTENTION_FUSED;
         CHECK_INT("run", hand_run(&h), STATUS_OK);
         CHECK_TEXT("without a message", h.diag.text ? h.diag.text : "", "");

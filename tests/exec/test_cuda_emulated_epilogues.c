@@ -177,7 +177,8 @@ static void norms_are_joined_to_sums(void)
             uint32_t sum = 0;
             while (ir.op.kind[sum] != WORK_ADD)
                 sum++;
-            CHECK_INT(norms[i].label, epilogue_can_be_norm(&ir, sum), norms[i].wanted);
+            CHECK_INT(norms[i].label, epilogue_addition_can_compute_norm(&ir, sum),
+                      norms[i].wanted);
         } else {
             fputs(diag.text, stderr);
         }
@@ -213,7 +214,7 @@ static void sums_and_norms_have_the_same_bits_as_apart(void)
         memset(y, 0xff, sizeof y);
         memset(stats, 0, sizeof stats);
         CHECK_INT("add", cuda_add(sums[0], terms[0], terms[1], ROWS * n, NULL), 0);
-        emulator_wait();
+        emulator_device_synchronize();
         CHECK_INT("norm",
                   centred ? cuda_layernorm(ys[0], stats[0], sums[0], w, shift, ROWS, n, 1e-5, NULL)
                           : cuda_rmsnorm(ys[0], stats[0], sums[0], w, ROWS, n, 1e-5, NULL),
@@ -221,12 +222,12 @@ static void sums_and_norms_have_the_same_bits_as_apart(void)
         const struct cuda_add_norm one = {ys[1],    sums[1], terms[0], terms[1], w,      shift,
                                           stats[1], ROWS,    n,        1e-5,     centred};
         CHECK_INT("one kernel", cuda_add_norm(&one, NULL), 0);
-        emulator_wait();
+        emulator_device_synchronize();
         struct cuda_add_norm over = one;
         over.y = over.b = (struct cuda_array){y[2], CUDA_BF16};
         memcpy(y[2], b, sizeof b);
         CHECK_INT("over a term", cuda_add_norm(&over, NULL), 0);
-        emulator_wait();
+        emulator_device_synchronize();
         CHECK("over a term", memcmp(y[2], y[1], (size_t)(ROWS * n) * sizeof y[0][0]) == 0);
         CHECK("sums", memcmp(sum[0], sum[1], sizeof sum[0]) == 0);
         CHECK("norms", memcmp(y[0], y[1], sizeof y[0]) == 0);
@@ -348,7 +349,7 @@ static void rotated_packs_have_the_same_bits_as_apart(void)
             .pack = {.rows = ROWS, .parts = turned[i].parts, .element_bytes = (int)element},
             .dtype = dtype,
             .position = position,
-            .turn = {ROWS, turned[i].heads, turned[i].dim, turned[i].rotated, cols, 10000, 1},
+            .rope_shape = {ROWS, turned[i].heads, turned[i].dim, turned[i].rotated, cols, 10000, 1},
         };
         memcpy(r.pack.block_cols, turned[i].w, sizeof turned[i].w);
         for (int64_t k = 0; k < ROWS * cols; k++)
@@ -365,26 +366,27 @@ static void rotated_packs_have_the_same_bits_as_apart(void)
             if (way == 0) {
                 CHECK_INT("rope",
                           cuda_rope((struct cuda_array){between, dtype},
-                                    (struct cuda_array){whole[0], dtype}, position, r.turn, NULL),
+                                    (struct cuda_array){whole[0], dtype}, position, r.rope_shape,
+                                    NULL),
                           0);
                 CHECK_INT("pack", cuda_pack(&r.pack, NULL), 0);
             } else {
                 CHECK_INT("one kernel", cuda_rotated_pack(&r, true, NULL), 0);
             }
-            emulator_wait();
+            emulator_device_synchronize();
         }
         CHECK(turned[i].label, memcmp(block[0], block[1], sizeof block[0]) == 0);
-        r.turn.direction = -1;
+        r.rope_shape.rotation_sign = -1;
         memset(whole, 0xff, sizeof whole);
         r.pack.whole = between;
         CHECK_INT("unpack", cuda_unpack(&r.pack, NULL), 0);
         CHECK_INT("rope back",
                   cuda_rope((struct cuda_array){whole[0], dtype},
-                            (struct cuda_array){between, dtype}, position, r.turn, NULL),
+                            (struct cuda_array){between, dtype}, position, r.rope_shape, NULL),
                   0);
         r.pack.whole = whole[1];
         CHECK_INT("one kernel", cuda_rotated_pack(&r, false, NULL), 0);
-        emulator_wait();
+        emulator_device_synchronize();
         CHECK(turned[i].label, memcmp(whole[0], whole[1], sizeof whole[0]) == 0);
     }
 }
@@ -466,7 +468,7 @@ static bool is_computed_by_rotated_pack(const struct ir *ir, uint32_t op)
 
 /* Checks that ops which are computed with the op before them start and end when it ends. Returns how many there are,
  * with the later ops of rotated packs. */
-static uint32_t check_times(const char *label, const struct executed_step *step)
+static uint32_t check_joined_op_times(const char *label, const struct executed_step *step)
 {
     const struct trace_ops *ops = &step->result.trace.ops;
     uint32_t count = 0;
@@ -474,7 +476,7 @@ static uint32_t check_times(const char *label, const struct executed_step *step)
         const uint32_t op = ops->op[i];
         const bool sum = op > 0 && step->ir.op.kind[op - 1] == WORK_ADD;
         count += is_computed_by_rotated_pack(&step->ir, op) && ops->start_s[i] == ops->end_s[i];
-        if (op == 0 || !(sum ? epilogue_can_be_norm(&step->ir, op - 1)
+        if (op == 0 || !(sum ? epilogue_addition_can_compute_norm(&step->ir, op - 1)
                              : epilogue_for_product(&step->ir, op - 1) != PRODUCT_NO_EPILOGUE))
             continue;
         for (size_t k = 0; k < ops->count; k++)
@@ -508,7 +510,7 @@ static void run_step_with_epilogues(const struct epilogue_step_row *row, bool fu
         CHECK_TEXT(row->label, said ? said : "", by_products);
         CHECK_TEXT(row->label, noted.text ? noted.text : "", notes);
         if (fused && notes[0] == '\0')
-            CHECK(row->label, check_times(row->label, &step) > 0);
+            CHECK(row->label, check_joined_op_times(row->label, &step) > 0);
     }
     step_release(&step);
     diag_release(&noted);

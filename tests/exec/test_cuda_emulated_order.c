@@ -33,7 +33,7 @@ static void poison_is_there_before_the_step(void)
         h.options.measured_steps = 2;
         h.io = (struct exec_io){
             .user = &loss, .read = record_loss, .read_after_last_step = UINT32_MAX};
-        hand_expect("poison", &h, STATUS_OK, "");
+        hand_run_and_check_message("poison", &h, STATUS_OK, "");
         CHECK_CLOSE("what op 0 wrote is still there when op 1 reads it", loss, 0, 0);
     }
     hand_release(&h);

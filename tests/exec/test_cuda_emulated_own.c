@@ -39,7 +39,7 @@ static void devices_draw_what_processors_draw(void)
                 CHECK_INT("launched",
                           cuda_draw((struct cuda_array){got, (uint8_t)types[t]}, &draws[i], NULL),
                           0);
-                emulator_wait();
+                emulator_device_synchronize();
                 CHECK(dtype_name(types[t]), memcmp(want, got, sizeof got) == 0);
             }
     emulator_backwards = 0;

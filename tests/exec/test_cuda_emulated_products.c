@@ -42,7 +42,7 @@ static void products_of_16_bits_are_added_up_in_fp32(void)
         CU_ASSERT_PTR_NOT_NULL_FATAL(product);
         CHECK_INT("run",
                   product_run(products, product, 1, a, b, NULL, &y, &y, NULL, &workspace, NULL), 0);
-        emulator_wait();
+        emulator_device_synchronize();
         CHECK_CLOSE(dtype_name(dtypes[d]), number_read_element(&y, dtypes[d], 0), 1.0 / 512, 0);
         products_free(products);
         diag_release(&diag);
@@ -86,7 +86,7 @@ static void products_of_8_bits_have_scales(void)
     CHECK_INT("scales", product_set_scales(products, product, &scale_a, &scale_b), 0);
     CHECK_INT("run", product_run(products, product, 1, a, b, NULL, y, y, NULL, &workspace, NULL),
               0);
-    emulator_wait();
+    emulator_device_synchronize();
     for (int i = 0; i < M; i++)
         for (int j = 0; j < N; j++) {
             double sum = 0;
@@ -135,7 +135,7 @@ static void products_of_8_bits_have_scales_of_blocks(void)
         CHECK_INT("scales", product_set_scales(products, product, laid_a, laid_b), 0);
         CHECK_INT("run",
                   product_run(products, product, 1, a, b, NULL, y, y, NULL, &workspace, NULL), 0);
-        emulator_wait();
+        emulator_device_synchronize();
         for (int i = 0; i < M; i++)
             for (int j = 0; j < N; j++) {
                 double sum = 0;

@@ -36,7 +36,7 @@ enum { LAUNCHED = 3 + 3 + 1, WORKED = 6 + 6 };
 static const struct {
     const char *label, *ops; /* the trace header's cupti_ops; NULL: the run fails */
     size_t rows;
-    struct emulator_cupti wrong;
+    struct emulated_cupti_faults wrong;
     const char *message;
 } rows[] = {
     /* label, ops, rows, wrong, message */
@@ -92,14 +92,15 @@ static void ops_with_lost_records_have_no_time(void)
         struct hand h;
         if (hand_load(&h, text)) {
             h.options.records_trace = h.options.times_by_cupti = true;
-            emulator_cupti = rows[i].wrong;
-            hand_expect(rows[i].label, &h, rows[i].ops != NULL ? STATUS_OK : STATUS_SYSTEM,
-                        rows[i].message);
+            emulated_cupti_faults = rows[i].wrong;
+            hand_run_and_check_message(rows[i].label, &h,
+                                       rows[i].ops != NULL ? STATUS_OK : STATUS_SYSTEM,
+                                       rows[i].message);
             const char *ops = trace_get_key(&h.result.trace, "cupti_ops");
             CHECK_TEXT(rows[i].label, ops != NULL ? ops : "", rows[i].ops ? rows[i].ops : "");
             CHECK_INT(rows[i].label, (int64_t)h.result.trace.ops.count, (int64_t)rows[i].rows);
             check_times(rows[i].label, &h.result.trace);
-            emulator_cupti = (struct emulator_cupti){0};
+            emulated_cupti_faults = (struct emulated_cupti_faults){0};
         }
         hand_release(&h);
     }
@@ -122,7 +123,7 @@ static void check_trace_has_versions(const struct trace *trace)
     for (size_t i = 0; i < ARRAY_LEN(opened); i++) {
         const char *said = trace_get_key(trace, opened[i].key);
         char wanted[32];
-        version_print(opened[i].library, opened[i].version, wanted, sizeof wanted);
+        version_to_text(opened[i].library, opened[i].version, wanted, sizeof wanted);
         CHECK_TEXT(opened[i].key, said != NULL ? said : "", wanted);
     }
     CHECK("no NCCL is opened", trace_get_key(trace, "nccl") == NULL);
@@ -139,7 +140,7 @@ static void records_of_another_run_are_forgotten(void)
         exec_result_release(&h.result);
         h.options.records_trace = true;
         h.options.measured_steps = 3;
-        emulator_cupti.uncounted_lost_records =
+        emulated_cupti_faults.uncounted_lost_records =
             LAUNCHED + 1; /* the untimed run's, and one of the first step */
         CHECK_INT("timed", hand_run(&h), STATUS_OK);
         CHECK_TEXT("no message", h.diag.text ? h.diag.text : "", "");
@@ -159,7 +160,7 @@ static const struct {
     const char *call, *words;
     enum status status;
     int after; /* number of calls that succeed before */
-} unrequested_link_refusals[] = {
+} failing_runtime_calls[] = {
     {"cudaDeviceSynchronize", "cudaDeviceSynchronize: error: ", STATUS_SYSTEM, 0},
     {"cudaDeviceSynchronize",
      "op 1 (fill, stream compute) cudaDeviceSynchronize (after its first launch): ", STATUS_NO, 1},
@@ -222,18 +223,17 @@ static void failed_reads_of_results_fail_the_run(void)
 
 static void refused_calls_are_named(void)
 {
-    for (size_t i = 0; i < ARRAY_LEN(unrequested_link_refusals); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(failing_runtime_calls); i++) {
         struct hand h;
         if (hand_load(&h, text)) {
             h.options.records_trace = true;
             h.options.hogged_sm_count = 1;
-            emulator_fails = unrequested_link_refusals[i].call;
-            emulator_fails_after = unrequested_link_refusals[i].after;
-            CHECK_INT(unrequested_link_refusals[i].call, hand_run(&h),
-                      unrequested_link_refusals[i].status);
-            if (!CHECK(unrequested_link_refusals[i].call,
+            emulator_fails = failing_runtime_calls[i].call;
+            emulator_fails_after = failing_runtime_calls[i].after;
+            CHECK_INT(failing_runtime_calls[i].call, hand_run(&h), failing_runtime_calls[i].status);
+            if (!CHECK(failing_runtime_calls[i].call,
                        h.diag.text != NULL &&
-                           strstr(h.diag.text, unrequested_link_refusals[i].words) != NULL))
+                           strstr(h.diag.text, failing_runtime_calls[i].words) != NULL))
                 printf("%s", h.diag.text != NULL ? h.diag.text : "no message\n");
             emulator_fails = NULL;
         }
@@ -254,7 +254,7 @@ static void steps_are_measured_at_a_steady_clock(void)
             h.options.waits_for_steady_clock = settle;
             h.options.warmup_steps = 1;
             h.options.measured_steps = 2;
-            hand_expect("settles", &h, STATUS_OK, "");
+            hand_run_and_check_message("settles", &h, STATUS_OK, "");
             CHECK("a mean of the measured steps", h.result.clock_mhz > 1400);
             if (settle) {
                 CHECK("more steps of warm-up", h.result.warmup_steps > 3);

@@ -34,7 +34,7 @@ static bool library_opens(enum nvidia_library library, struct diag *diag)
 }
 
 /* True if this program was built with the headers of a library, and so can open it. */
-static bool is_built_with(enum nvidia_library library)
+static bool is_built_with_headers_of(enum nvidia_library library)
 {
 #ifndef HAVE_CUDNN
     if (library == NVIDIA_CUDNN)
@@ -51,7 +51,7 @@ static bool is_built_with(enum nvidia_library library)
     return library < NVIDIA_LIBRARY_COUNT;
 }
 
-static void check_version(const struct version_rule *rule, int version)
+static void check_library_version_rule(const struct version_rule *rule, int version)
 {
     int *const numbers[NVIDIA_LIBRARY_COUNT] = {
         [NVIDIA_DRIVER] = &emulator_versions.driver,
@@ -68,7 +68,7 @@ static void check_version(const struct version_rule *rule, int version)
     *numbers[library] = version;
     if (library == NVIDIA_DRIVER)
         emulator_devices = wanted != NULL ? -1 : 1; /* the runtime finds the old driver as well */
-    version_print(library, version, printed, sizeof printed);
+    version_to_text(library, version, printed, sizeof printed);
     CHECK_INT(printed, library_opens(library, &diag), wanted == NULL);
     if (wanted != NULL) {
         CHECK(printed, strstr(diag.text, version_library_name(library)) == diag.text);
@@ -87,28 +87,29 @@ static void wrong_versions_are_refused(void)
     for (size_t i = 0; i < version_rule_count; i++) {
         const struct version_rule *rule = &version_rules[i];
         CHECK(rule->fault, rule->first_version <= rule->last_version && rule->source[0] != '\0');
-        if (rule->effect != VERSION_REFUSED || !is_built_with((enum nvidia_library)rule->library))
+        if (rule->effect != VERSION_REFUSED ||
+            !is_built_with_headers_of((enum nvidia_library)rule->library))
             continue;
         CHECK_INT(rule->fault,
                   version_find_rule((enum nvidia_library)rule->library, VERSION_REFUSED,
                                     rule->first_version) == rule,
                   true);
-        check_version(rule, rule->first_version);
-        check_version(rule, rule->last_version);
-        check_version(rule, rule->last_version + 1);
+        check_library_version_rule(rule, rule->first_version);
+        check_library_version_rule(rule, rule->last_version);
+        check_library_version_rule(rule, rule->last_version + 1);
     }
-    version_print(NVIDIA_CUDNN, 91900, text, sizeof text);
+    version_to_text(NVIDIA_CUDNN, 91900, text, sizeof text);
     CHECK_TEXT("cuDNN 9", text, "9.19.0");
-    version_print(NVIDIA_CUDNN, 8907, text, sizeof text);
+    version_to_text(NVIDIA_CUDNN, 8907, text, sizeof text);
     CHECK_TEXT("cuDNN 8", text, "8.9.7");
-    version_print(NVIDIA_CUPTI, 26, text, sizeof text);
+    version_to_text(NVIDIA_CUPTI, 26, text, sizeof text);
     CHECK_TEXT("CUPTI of CUDA 12", text, "API 26");
 }
 
 #ifdef HAVE_CUDNN
 /* Checks whether cuDNN or tiles compute the attention, and the reason given for tiles. */
-static void check_implementation(const char *label, int version, struct work work,
-                                 const char *wanted)
+static void check_attention_implementation(const char *label, int version, struct work work,
+                                           const char *wanted)
 {
     static float memory[1024];
     struct diag diag = {0};
@@ -141,16 +142,16 @@ static void cudnn_is_asked_for_what_it_does_right(void)
     backward.kind = whole.kind = one.kind = WORK_ATTENTION_BACKWARD;
     whole.attention.kv = whole.attention.q = 256;
     one.attention.kv = one.attention.q = 1;
-    check_implementation("9.15.0, forward", 91500, forward, "cudnn");
-    check_implementation(
+    check_attention_implementation("9.15.0, forward", 91500, forward, "cudnn");
+    check_attention_implementation(
         "9.15.0, backward of 96 keys", 91500, backward,
         "tiles (op 7: touches memory that is not its own in attention's backward when the keys "
         "are no multiple of 128)");
-    check_implementation("9.15.0, backward of 256 keys", 91500, whole, "cudnn");
-    check_implementation("9.15.1, backward of 96 keys", 91501, backward, "cudnn");
-    check_implementation("one query and one key", 91900, one,
-                         "tiles (op 7: cuDNN has no backward of one query and one key)");
-    check_implementation(
+    check_attention_implementation("9.15.0, backward of 256 keys", 91500, whole, "cudnn");
+    check_attention_implementation("9.15.1, backward of 96 keys", 91501, backward, "cudnn");
+    check_attention_implementation("one query and one key", 91900, one,
+                                   "tiles (op 7: cuDNN has no backward of one query and one key)");
+    check_attention_implementation(
         "9.5.1", 90501, forward,
         "tiles (cuDNN: version 9.5.1 cannot be used: it adds attention's dQ to whatever is "
         "in its workspace "

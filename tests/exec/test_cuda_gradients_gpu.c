@@ -64,13 +64,14 @@ static double gradient_error(const char *strategy, int64_t ranks, enum exec_atte
                                          .stall_limit_s = 60};
     double worst = INFINITY;
     if (build_schedule_of_wide_model(&ir, strategy, ranks) &&
-        CHECK_INT(strategy, reference_check_step(&check, &ir, strategy, &wide, 7, &options, &diag),
+        CHECK_INT(strategy,
+                  reference_check_run_step(&check, &ir, strategy, &wide, 7, &options, &diag),
                   STATUS_OK)) {
         CHECK(strategy, check.agrees);
         worst = 0;
         for (uint32_t i = 0; i < check.row_count; i++)
-            worst = fmax(worst,
-                         reference_check_row_difference(&check.rows[i], REFERENCE_CHECK_GRADIENT));
+            worst = fmax(worst, reference_check_max_row_difference(&check.rows[i],
+                                                                   REFERENCE_CHECK_GRADIENT));
     } else if (diag.text != NULL) {
         fputs(diag.text, stderr);
     }
@@ -91,7 +92,8 @@ static void ring_length_hardly_adds_error(void)
                error);
         first = i == 0 ? error : first;
         CHECK("no more than twice the error of one rank, or half the tolerance",
-              error <= 2 * first || error <= 0.5 * reference_check_rule_of(DTYPE_BF16).tolerance);
+              error <= 2 * first ||
+                  error <= 0.5 * reference_check_rule_of_dtype(DTYPE_BF16).tolerance);
     }
 }
 

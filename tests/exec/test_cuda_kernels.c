@@ -114,7 +114,7 @@ static struct work draw_supported_work(enum work_kind kind)
             2; /* the weight of a single copy may be 1, its gradient only rounding */
     if (kind == WORK_SINK || kind == WORK_SINK_BACKWARD)
         work.sink.sinks = 3 * work.sink.heads; /* the parts of three ranks */
-    if (kind == WORK_TAKE_ROWS && work.take_rows.take == TAKE_GATHER)
+    if (kind == WORK_TAKE_ROWS && work.take_rows.take == TAKE_ROWS_TO_ROUND_ORDER)
         work.take_rows.arrived = draw(0, 1) * work.take_rows.rows;
     if (kind == WORK_MERGE_ROWS)
         work.merge_rows.first = draw(0, 1);
@@ -152,7 +152,7 @@ static void adapt_operands(const struct work *work, struct bench_operands *o)
 }
 
 /* Returns a random element of a read that the kind can take. */
-static float draw_value(const struct work *work, uint32_t read)
+static float draw_element_of_read(const struct work *work, uint32_t read)
 {
     float x = draw_float();
     enum work_kind kind = (enum work_kind)work->kind;
@@ -266,7 +266,8 @@ static void fill_operand(const struct work *work, uint32_t read, const struct op
                  DTYPE_U8) /* codes, or scales: any four such bytes are a positive number */
             ((uint8_t *)o->data)[i] = (uint8_t)(read == 0 ? draw(0, 255) : 0x3c + draw(0, 2));
         else
-            number_write_element(o->data, (enum dtype)o->dtype, i, draw_value(work, read));
+            number_write_element(o->data, (enum dtype)o->dtype, i,
+                                 draw_element_of_read(work, read));
     }
 }
 
@@ -283,12 +284,12 @@ static void make_device_call(struct device_operands_of_call *side, const struct 
     for (uint32_t k = 0; k < o->write_count; k++)
         side->call.write[k] = side->write[k].operand;
     for (uint32_t k = 0; k < o->read_count; k++)
-        side->call.read[k] = o->read[k].write_in_same_buffer >= 0
-                                 ? side->write[o->read[k].write_in_same_buffer].operand
+        side->call.read[k] = o->read[k].index_of_write_in_same_buffer >= 0
+                                 ? side->write[o->read[k].index_of_write_in_same_buffer].operand
                                  : side->read[k].operand;
 }
 
-static void *aligned(size_t bytes)
+static void *allocate_cuda_aligned(size_t bytes)
 {
     void *p = NULL;
     CU_ASSERT_EQUAL_FATAL(posix_memalign(&p, CUDA_SCRATCH_ALIGNMENT, bytes + 64), 0);
@@ -310,8 +311,8 @@ static size_t cpu_scratch_of(const struct call *call)
 struct exchanged_row_lists {
     struct assignment_needed_rows rows;
     int64_t first[2][2], row[MOVED_LIST_COUNT][50], held[50];
-    struct cuda_row_pair pair[MOVED_LIST_COUNT][50];
-    struct cuda_row_pairs pairs[MOVED_LIST_COUNT];
+    struct cuda_moved_row_pair pair[MOVED_LIST_COUNT][50];
+    struct cuda_moved_row_pairs pairs[MOVED_LIST_COUNT];
 };
 
 /* Draws lists of at most `most` rows, perhaps of none. A row is sent and held up to twice and received at most once. */
@@ -322,11 +323,11 @@ static void draw_row_lists(struct exchanged_row_lists *l, int64_t most)
         for (int64_t own = 0; own < most; own++)
             for (int64_t k = draw(0, which == MOVED_RECEIVED ? 1 : 2); k > 0 && count < most; k--) {
                 l->row[which][count] = own;
-                l->pair[which][count] = (struct cuda_row_pair){count, own};
+                l->pair[which][count] = (struct cuda_moved_row_pair){count, own};
                 l->held[count] = count;
                 count++;
             }
-        l->pairs[which] = (struct cuda_row_pairs){l->pair[which], count};
+        l->pairs[which] = (struct cuda_moved_row_pairs){l->pair[which], count};
         if (which < MOVED_HELD)
             l->first[which][1] = count;
     }
@@ -354,7 +355,7 @@ static bool draw_copies_of_experts(struct dealing *d, struct work *work)
     if (!route && work->kind != WORK_PACK && work->kind != WORK_UNPACK)
         return false;
     const int64_t own = route ? work->route.experts : draw(1, 9), ranks = route ? 1 : draw(1, 4);
-    d->dealt = (struct routed_rows){.copies_of_expert = d->count,
+    d->dealt = (struct routed_rows){.rows_per_rank_by_expert = d->count,
                                     .experts = (uint32_t)(own * ranks),
                                     .ranks = (uint32_t)ranks,
                                     .first_expert = (uint32_t)(draw(0, ranks - 1) * own)};
@@ -374,8 +375,8 @@ static bool draw_copies_of_experts(struct dealing *d, struct work *work)
                 d->expert[i] = e;
         d->dealt.expert_of_slot = d->expert;
     }
-    d->dealt.row_count =
-        ranks * assignment_copies_for_member(&d->dealt, d->dealt.first_expert / (uint32_t)own);
+    d->dealt.row_count = ranks * assignment_rows_per_rank_of_member(
+                                     &d->dealt, d->dealt.first_expert / (uint32_t)own);
     if (!route)
         *work =
             (struct work){.kind = work->kind, .pack = {d->dealt.row_count, 1, {draw(1, 40), 0, 0}}};
@@ -383,7 +384,7 @@ static bool draw_copies_of_experts(struct dealing *d, struct work *work)
 }
 
 /* Returns how many rows each list of a work that moves rows may have; -1 for other works. */
-static int64_t most_rows(const struct work *work)
+static int64_t max_rows_of_moved_lists(const struct work *work)
 {
     const int64_t rows = work->take_rows.rows, to = work->take_rows.to;
     const bool moves = work->kind == WORK_TAKE_ROWS || work->kind == WORK_ADD_ROWS ||
@@ -409,17 +410,17 @@ static void compare(enum work_kind kind, enum dtype dtype)
     for (uint32_t k = 0; k < o.write_count; k++)
         cpu.write[k] = new_buffer(o.write[k]);
     for (uint32_t k = 0; k < o.read_count; k++) {
-        if (o.read[k].write_in_same_buffer < 0)
+        if (o.read[k].index_of_write_in_same_buffer < 0)
             cpu.read[k] = new_buffer(o.read[k]);
         fill_operand(&work, k,
-                     o.read[k].write_in_same_buffer < 0
+                     o.read[k].index_of_write_in_same_buffer < 0
                          ? &cpu.read[k].operand
-                         : &cpu.write[o.read[k].write_in_same_buffer].operand);
+                         : &cpu.write[o.read[k].index_of_write_in_same_buffer].operand);
     }
     for (uint32_t k = 0; k < o.write_count; k++)
         cuda.write[k] = copy_of_buffer(&cpu.write[k]);
     for (uint32_t k = 0; k < o.read_count; k++)
-        if (o.read[k].write_in_same_buffer < 0)
+        if (o.read[k].index_of_write_in_same_buffer < 0)
             cuda.read[k] = copy_of_buffer(&cpu.read[k]);
     make_device_call(&cpu, &work, &o);
     make_device_call(&cuda, &work, &o);
@@ -430,22 +431,23 @@ static void compare(enum work_kind kind, enum dtype dtype)
     const struct cuda_kernel_table_row *row = &cuda_compute_rows[kind];
     struct exchanged_row_lists lists = {.rows.peer_count = 0};
     int32_t fault = 0;
-    float *cpu_memory = aligned(cpu_scratch_of(&cpu.call));
-    struct cuda_launch_context place = {.scratch = aligned(row->scratch ? row->scratch(&work) : 0),
-                                        .fault_mark_address = &fault,
-                                        .fault_mark = 1};
+    float *cpu_memory = allocate_cuda_aligned(cpu_scratch_of(&cpu.call));
+    struct cuda_launch_context place = {
+        .scratch = allocate_cuda_aligned(row->scratch ? row->scratch(&work) : 0),
+        .fault_op_plus_1_address = &fault,
+        .fault_op_plus_1 = 1};
     if (dealt) {
         cpu.call.routed_rows = cuda.call.routed_rows = &dealing.dealt;
         place.expert_begins = dealing.begin;
     }
-    if (most_rows(&work) >= 0) {
-        draw_row_lists(&lists, draw(0, 3) > 0 ? most_rows(&work) : 0);
+    if (max_rows_of_moved_lists(&work) >= 0) {
+        draw_row_lists(&lists, draw(0, 3) > 0 ? max_rows_of_moved_lists(&work) : 0);
         cpu.call.needed_rows = &lists.rows;
-        place.row_pairs = lists.pairs;
+        place.moved_row_pair_lists = lists.pairs;
     }
     CHECK(label, cpu_compute_call(&cpu.call, cpu_memory) == NULL);
     CHECK_INT(label, row->run(&cuda.call, &place), 0);
-    emulator_wait();
+    emulator_device_synchronize();
     CHECK_INT(label, fault, 0);
     for (uint32_t k = 0; k < o.write_count; k++) {
         double d = difference(&cuda.write[k], &cpu.write[k]);
@@ -510,13 +512,13 @@ static void a_frequent_token_is_summed_in_order(void)
             }
         }
         emulator_backwards = round % 2;
-        void *scratch = aligned(cuda_embedding_backward_scratch_bytes(ROWS, VOCAB));
+        void *scratch = allocate_cuda_aligned(cuda_embedding_backward_scratch_bytes(ROWS, VOCAB));
         CHECK_INT("run",
                   cuda_embedding_backward(
                       (struct cuda_array){table, CUDA_F32}, (struct cuda_array){dy, CUDA_F32},
                       token, (struct cuda_array){0}, ROWS, COLS, VOCAB, 0, scratch, NULL),
                   0);
-        emulator_wait();
+        emulator_device_synchronize();
         CHECK_INT("bits", memcmp(table, want, sizeof want), 0);
         free(scratch);
     }
@@ -532,7 +534,7 @@ static void a_wrong_label_is_reported(void)
               cuda_cross_entropy(&loss, lse, (struct cuda_array){0}, x, label, NULL, 3, 4, 3,
                                  &fault, 8, term, NULL),
               0);
-    emulator_wait();
+    emulator_device_synchronize();
     CHECK_INT("the op's mark", fault, 8);
 }
 
@@ -555,7 +557,7 @@ static void softmax_may_overwrite_its_logits(void)
                            term, NULL);
         cuda_cross_entropy(&loss[1], lse[1], x, x, label, NULL, ROWS, VOCAB, ROWS, &fault, 1, term,
                            NULL);
-        emulator_wait();
+        emulator_device_synchronize();
         CHECK_INT("fault", fault, 0);
         CHECK_CLOSE(backwards ? "last threads first" : "first threads first", loss[1], loss[0], 0);
         CHECK("softmax", memcmp(logits, softmax, sizeof softmax) == 0);

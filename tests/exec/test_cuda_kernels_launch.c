@@ -47,21 +47,21 @@ static void launches_beyond_device_limits_fail(void)
         {"48 KiB without static memory", "(pack_kernel<a, b>)", {1, 1, 1}, 256, 49152, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        CHECK_INT(rows[i].label,
-                  emulator_refuses_launch(rows[i].kernel, rows[i].blocks, rows[i].threads,
-                                          rows[i].shared),
-                  rows[i].error);
+        CHECK_INT(
+            rows[i].label,
+            emulator_launch_error(rows[i].kernel, rows[i].blocks, rows[i].threads, rows[i].shared),
+            rows[i].error);
 }
 
 static void more_shared_memory_must_be_asked_for(void)
 {
     static const unsigned one[3] = {1, 1, 1};
     const char *kernel = "norm_kernel";
-    CHECK_INT("not asked for", emulator_refuses_launch(kernel, one, 512, 60000), INVALID_VALUE);
+    CHECK_INT("not asked for", emulator_launch_error(kernel, one, 512, 60000), INVALID_VALUE);
     CHECK_INT("more than there is", emulator_allow_shared(kernel, 99 << 10), INVALID_VALUE);
     CHECK_INT("ask", emulator_allow_shared(kernel, 60000), 0);
-    CHECK_INT("asked for", emulator_refuses_launch(kernel, one, 512, 60000), 0);
-    CHECK_INT("more than that", emulator_refuses_launch(kernel, one, 512, 60001), INVALID_VALUE);
+    CHECK_INT("asked for", emulator_launch_error(kernel, one, 512, 60000), 0);
+    CHECK_INT("more than that", emulator_launch_error(kernel, one, 512, 60001), INVALID_VALUE);
 }
 
 /* True if the copy ends without a fault. It runs in a child process, since an unaligned address ends the

@@ -16,7 +16,7 @@ static int here;
 
 /* Checks that a library that can be opened has all functions. One that is not installed, or whose version is
  * refused, is only noted as missing. */
-static void check_library(const char *name, const void *table, struct diag *diag)
+static void check_library_has_all_functions(const char *name, const void *table, struct diag *diag)
 {
     if (table == NULL &&
         (strstr(diag->text, "cannot be opened") != NULL || strstr(diag->text, "would do") != NULL))
@@ -31,15 +31,15 @@ static void check_library(const char *name, const void *table, struct diag *diag
 static void libraries_have_the_functions(void)
 {
     struct diag diag = {0};
-    check_library("cuBLASLt", cublaslt_open(&diag), &diag);
+    check_library_has_all_functions("cuBLASLt", cublaslt_open(&diag), &diag);
 #ifdef HAVE_CUDNN
-    check_library("cuDNN", cudnn_open(&diag), &diag);
+    check_library_has_all_functions("cuDNN", cudnn_open(&diag), &diag);
 #endif
 #ifdef HAVE_NCCL
-    check_library("NCCL", nccl_open(&diag), &diag);
+    check_library_has_all_functions("NCCL", nccl_open(&diag), &diag);
 #endif
 #ifdef HAVE_CUPTI
-    check_library("CUPTI", cupti_library(&diag), &diag);
+    check_library_has_all_functions("CUPTI", cupti_library(&diag), &diag);
 #endif
     diag_release(&diag);
 }

@@ -74,7 +74,7 @@ struct run {
     struct diag diag;
 };
 
-static bool run_initialization(struct run *run, size_t layout, uint64_t seed, int32_t *tokens)
+static bool make_training_run(struct run *run, size_t layout, uint64_t seed, int32_t *tokens)
 {
     struct request request = {.model = &shapes[0],
                               .strategy = layouts[layout].cp > 1 ? "ring" : NULL,
@@ -121,13 +121,13 @@ static double loss_of(size_t layout, uint64_t seed, bool back_to_back)
     double loss = NAN;
     training_random_tokens(tokens, TOKENS, shapes[0].vocab, 1);
     memcpy(tokens + TOKENS, tokens, TOKENS * sizeof *tokens);
-    if (run_initialization(&run, layout, seed, tokens)) {
+    if (make_training_run(&run, layout, seed, tokens)) {
         const struct exec_options options = {.model = {1e-5, 1e4},
                                              .adamw = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 1},
                                              .measured_steps = 2,
                                              .runs_back_to_back = back_to_back,
                                              .stall_limit_s = 60};
-        enum status status = training_run(&run.training, &options, &result, &run.diag);
+        enum status status = training_run_schedule(&run.training, &options, &result, &run.diag);
         CHECK_INT(layouts[layout].label, status, STATUS_OK);
         loss = run.training.losses[1];
     }
@@ -150,7 +150,7 @@ static void loss_does_not_depend_on_the_layout(void)
 /* Sums over a run's parameters. wrong: number of elements of norms that are not 1, and of biases that are not 0, unless
  * the weights are flat. */
 struct seen {
-    bool flat; /* the weights were drawn with options.draws_flat_weights */
+    bool flat; /* the weights were drawn with options.draws_weights_near_zero */
     uint32_t wrong;
     double squares
         [64]; /* by tensor: the sum of the squares of a matrix's elements, times its columns */
@@ -162,7 +162,7 @@ struct block_check {
     struct seen *seen;
 };
 
-static void check_drawn_block(void *context, const struct bindings_block *b)
+static void check_block_of_drawn_weights(void *context, const struct bindings_block *b)
 {
     struct block_check *block_check = context;
     const struct tensor *tensor = &block_check->buffer->ir->tensor[b->tensor];
@@ -186,7 +186,7 @@ static enum status check_collected_buffer(void *user, const struct exec_buffer *
 {
     struct block_check at = {buffer, user};
     (void)diag;
-    bindings_for_each_block(buffer, check_drawn_block, &at);
+    bindings_for_each_block(buffer, check_block_of_drawn_weights, &at);
     return STATUS_OK;
 }
 
@@ -201,7 +201,8 @@ static bool draw(void *user, const struct exec_buffer *buffer, exec_draw_functio
     return training_draw_buffer(((struct both_trainings *)user)->training, buffer, block, context);
 }
 
-static enum status read_and_compare(void *user, const struct exec_buffer *buffer, struct diag *diag)
+static enum status check_buffer_of_both_trainings(void *user, const struct exec_buffer *buffer,
+                                                  struct diag *diag)
 {
     return check_collected_buffer(((struct both_trainings *)user)->seen, buffer, diag);
 }
@@ -216,13 +217,13 @@ static void initial_weights_have_usual_values(void)
         struct both_trainings both_trainings = {&run.training, &seen};
         const struct exec_io io = {.user = &both_trainings,
                                    .draw = draw,
-                                   .read = read_and_compare,
+                                   .read = check_buffer_of_both_trainings,
                                    .read_after_last_step = 1u << BINDING_PARAM};
         /* a rate of 0 leaves the parameters as they are */
         const struct exec_options options = {
             .model = {1e-5, 1e4}, .adamw = {0, 0.9, 0.95, 1e-8, 0, 0, 1}, .stall_limit_s = 60};
-        if (run_initialization(&run, i, 1, NULL)) {
-            run.training.options.draws_flat_weights = seen.flat;
+        if (make_training_run(&run, i, 1, NULL)) {
+            run.training.options.draws_weights_near_zero = seen.flat;
             CHECK_INT(layouts[i].label, exec_run(&run.ir, "run", &options, &io, &result, &run.diag),
                       STATUS_OK);
             CHECK_INT(layouts[i].label, seen.wrong, 0);

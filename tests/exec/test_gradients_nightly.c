@@ -6,7 +6,7 @@
 /* Advances to the next product of the factors from strategy to subsequences. Returns false after the last. */
 static bool advance_product_of_choices(struct matrix_row *product, const struct factors *factors)
 {
-    for (int f = FACTOR_STRATEGY; f < FACTOR_SHARD; f++) {
+    for (int f = FACTOR_STRATEGY; f < FACTOR_HSDP_SHARD; f++) {
         if (++product->level[f] < factors->levels[f])
             return true;
         product->level[f] = 0;
@@ -24,14 +24,14 @@ static bool turn(struct choices *choices, const struct matrix_row *product,
     for (int draws = 0; draws < 40 && !legal; draws++) {
         struct matrix_row row = draw_product(factors, random);
         memcpy(&row.level[FACTOR_STRATEGY], &product->level[FACTOR_STRATEGY],
-               FACTOR_SHARD - FACTOR_STRATEGY);
+               FACTOR_HSDP_SHARD - FACTOR_STRATEGY);
         legal = product_is_legal(&row, choices, &why);
     }
     diag_release(&why);
     return legal;
 }
 
-static bool has_level(int factor, uint32_t value)
+static bool is_level_of_factor(int factor, uint32_t value)
 {
     for (size_t i = 0; i < ARRAY_LEN(factor_values[factor]); i++)
         if (factor_values[factor][i] == value)
@@ -44,8 +44,8 @@ static bool has_level(int factor, uint32_t value)
 static bool is_covered_by_other_product(const struct matrix_row *product,
                                         const struct choices *choices)
 {
-    return (product->level[FACTOR_HP] == 0 && has_level(FACTOR_HP, choices->hp)) ||
-           (product->level[FACTOR_CP] == 0 && has_level(FACTOR_CP, choices->cp));
+    return (product->level[FACTOR_HP] == 0 && is_level_of_factor(FACTOR_HP, choices->hp)) ||
+           (product->level[FACTOR_CP] == 0 && is_level_of_factor(FACTOR_CP, choices->cp));
 }
 
 static void every_product_of_choices_computes_the_reference(void)

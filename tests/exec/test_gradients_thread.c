@@ -9,11 +9,11 @@ static void no_pair_of_choices_races(void)
     factors.levels[FACTOR_RANKS] = 4;
     factors.levels[FACTOR_HP] = 4;
     factors.levels[FACTOR_CP] = 1;
-    factors.levels[FACTOR_SHARD] = 3;
+    factors.levels[FACTOR_HSDP_SHARD] = 3;
     factors.levels[FACTOR_SEQ] = 1;
     factors.levels[FACTOR_ACCUMULATION] = 2;
-    factors.levels[FACTOR_LOSS] = 2;
-    factors.levels[FACTOR_FFN] = 2;
+    factors.levels[FACTOR_LOSS_CHUNKS] = 2;
+    factors.levels[FACTOR_FFN_CHUNKS] = 2;
     struct matrix_rows *rows = rows_covering_pairs(&factors, 1);
     check_rows(rows, false, 16);
     rows_free(rows);

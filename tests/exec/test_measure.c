@@ -37,9 +37,9 @@ static void emulated_links_have_rate_and_overlap(void)
         struct op_row op[4];
         h.options.records_trace = true;
         h.options.measured_steps = 3;
-        h.options.copy_link = (struct exec_link){20e6, 1e-3};
-        h.options.message_link = (struct exec_link){20e6, 0};
-        hand_expect("transfers", &h, STATUS_OK, "");
+        h.options.copy_link = (struct exec_emulated_link_limits){20e6, 1e-3};
+        h.options.message_link = (struct exec_emulated_link_limits){20e6, 0};
+        hand_run_and_check_message("transfers", &h, STATUS_OK, "");
         for (uint32_t i = 0; i < 4; i++) {
             op[i] = row_of(&h.result.trace, 1, i);
             CHECK("50 ms at least", op[i].end_s - op[i].start_s >= 0.05);
@@ -56,7 +56,7 @@ static void without_limits_nothing_sleeps(void)
     struct hand h;
     if (hand_load(&h, transfers)) {
         h.options.measured_steps = 5;
-        hand_expect("transfers", &h, STATUS_OK, "");
+        hand_run_and_check_message("transfers", &h, STATUS_OK, "");
         double best_s = h.result.median_s;
         for (uint32_t i = 0; i < h.result.steps; i++)
             best_s = h.result.step_s[i] < best_s ? h.result.step_s[i] : best_s;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 static const struct microbench_options brief_options = {
-    .round_s = 1e-4, .most_rounds = 1, .operand_set_bytes = 1, .dtype = DTYPE_F32};
+    .round_s = 1e-4, .most_rounds = 1, .min_bytes_of_all_operand_sets = 1, .dtype = DTYPE_F32};
 
 /* Returns a work of a kind with small sizes. */
 static struct work small_work_of_kind(enum work_kind kind)
@@ -45,7 +45,7 @@ static bool can_be_timed_alone(enum work_kind kind)
     const struct work work = {.kind = (uint8_t)kind};
     struct row_use use;
     return kind != WORK_SEND && kind != WORK_RECV && kind != WORK_BARRIER && kind != WORK_OPAQUE &&
-           !row_use_of_work(&work, &use);
+           !row_use_if_work_moves_rows(&work, &use);
 }
 
 static void every_kind_can_be_timed(void)
@@ -60,7 +60,7 @@ static void every_kind_can_be_timed(void)
         };
         struct point point;
         struct diag diag = {0};
-        enum status status = microbench_run(&wanted, &brief_options, &point, &diag);
+        enum status status = microbench_measure_case(&wanted, &brief_options, &point, &diag);
         if (!can_be_timed_alone((enum work_kind)kind)) {
             CHECK_INT(name, status, STATUS_BAD_INPUT);
             diag_release(&diag);
@@ -99,7 +99,7 @@ static void work_on_megabytes_takes_its_time(void)
             .round_s = 0.005, .most_rounds = 1, .dtype = DTYPE_F32};
         struct diag diag = {0};
         struct point point;
-        if (CHECK_INT(name, microbench_run(&wanted, &options, &point, &diag), STATUS_OK))
+        if (CHECK_INT(name, microbench_measure_case(&wanted, &options, &point, &diag), STATUS_OK))
             CHECK(name, point.p10_s * BYTES_PER_S_MAX > work_memory_bytes(&point.work));
         diag_release(&diag);
     }
@@ -175,7 +175,7 @@ static void work_is_timed_beside_other_kernels(void)
             const char *label = point_role_name(company[i].role);
             struct point point = {.role = POINT_ROLE_COUNT};
             struct diag diag = {0};
-            enum status status = microbench_run(&wanted, &brief_options, &point, &diag);
+            enum status status = microbench_measure_case(&wanted, &brief_options, &point, &diag);
             CHECK_INT(label, status, wrong ? STATUS_BAD_INPUT : STATUS_OK);
             CHECK_INT(label, point.role, wrong ? POINT_ROLE_COUNT : company[i].role);
             CHECK(label, wrong || (point.p10_s > 0 && point.p10_s <= point.median_s &&
@@ -190,7 +190,7 @@ static void emulated_links_take_their_time(void)
 {
     struct microbench_options options = brief_options;
     options.copy_link = options.message_link =
-        (struct exec_link){.bytes_per_s = 100e6, .latency_s = 1e-3};
+        (struct exec_emulated_link_limits){.bytes_per_s = 100e6, .latency_s = 1e-3};
     static const enum work_kind kinds[] = {WORK_H2D, WORK_D2H, WORK_SHIFT};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
         struct microbench_case wanted = {.attention_impl = POINT_NO_IMPL,
@@ -201,7 +201,7 @@ static void emulated_links_take_their_time(void)
         else
             wanted.work.copy.bytes = 100000;
         struct diag diag = {0};
-        CHECK_INT("measured", microbench_run(&wanted, &options, &point, &diag), STATUS_OK);
+        CHECK_INT("measured", microbench_measure_case(&wanted, &options, &point, &diag), STATUS_OK);
         CHECK_TEXT("no message", diag.text ? diag.text : "", "");
         CHECK("1 ms of latency and 1 ms of bytes", point.p10_s > 1.9e-3);
         diag_release(&diag);
@@ -242,7 +242,7 @@ static void what_cannot_be_timed_is_refused(void)
         struct point point;
         struct diag diag = {0};
         options.backend = rows[i].backend;
-        CHECK_INT(rows[i].label, microbench_run(&rows[i].wanted, &options, &point, &diag),
+        CHECK_INT(rows[i].label, microbench_measure_case(&rows[i].wanted, &options, &point, &diag),
                   STATUS_BAD_INPUT);
         CHECK_TEXT(rows[i].label, diag.text, rows[i].message);
         diag_release(&diag);
@@ -306,7 +306,7 @@ static double modelled_case_s(const struct device_cost *cost, const struct micro
                                    : (enum attention_impl)0;
     enum calibrate_link_class link;
     const struct point point = {.role = wanted->point_role, .work = *work, .nodes = 1};
-    if (calibrate_link_class_find(&point, &link))
+    if (calibrate_find_link_class_of_point(&point, &link))
         return modelled_transfer_s(wanted);
     switch ((enum point_role)wanted->point_role) {
     case POINT_START:
@@ -387,19 +387,20 @@ static void points_of_a_set_that_was_stopped_are_fitted(void)
  * when expensive ones no longer fit. */
 static void a_limit_of_time_is_kept(void)
 {
-    struct microbench_budget budget = {.limit_s = 100};
+    struct microbench_time_budget budget = {.limit_s = 100};
     double spent_s = 0;
     size_t taken = 0;
-    CHECK("no limit", microbench_fits_budget(&(struct microbench_budget){.spent_s = 1e9}, 1e9));
-    CHECK("all of it",
-          microbench_fits_budget(&budget, 100) && !microbench_fits_budget(&budget, 100.1));
+    CHECK("no limit",
+          microbench_fits_time_budget(&(struct microbench_time_budget){.spent_s = 1e9}, 1e9));
+    CHECK("all of it", microbench_fits_time_budget(&budget, 100) &&
+                           !microbench_fits_time_budget(&budget, 100.1));
     for (unsigned i = 0; i < 400; i++) {
         double guess_s = i % 40 == 20 ? 30 : 0.07, besides_s = i == 0 ? 2 : i * 37 % 20 * 0.1;
-        if (!microbench_fits_budget(&budget, guess_s))
+        if (!microbench_fits_time_budget(&budget, guess_s))
             continue;
         taken++;
         spent_s += guess_s + besides_s;
-        microbench_spend_budget(&budget, guess_s, guess_s + besides_s);
+        microbench_spend_time_budget(&budget, guess_s, guess_s + besides_s);
     }
     CHECK("within it", spent_s <= 100 && spent_s > 97);
     CHECK("most of them cheap", taken > 60);

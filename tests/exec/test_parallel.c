@@ -72,7 +72,7 @@ static void parts_of_loop_run_in_parallel(void)
     pthread_barrier_destroy(&barrier_of_parts);
 }
 
-static void every_rank_has_a_share(void)
+static void every_rank_gets_a_thread(void)
 {
     CHECK("one rank", parallel_threads_per_rank(1, 1) >= 1);
     CHECK_INT("more ranks than processors", parallel_threads_per_rank(100000, 1), 1);
@@ -86,7 +86,7 @@ struct adamw_operands {
     void *data[6]; /* gradient, master, m, v, parameters, squares */
 };
 
-static void states_init(struct adamw_operands *s)
+static void adamw_operands_init(struct adamw_operands *s)
 {
     for (int k = 0; k < 6; k++) {
         enum dtype dtype = k == 0 ? s->grad : k == 4 ? s->param : DTYPE_F32;
@@ -97,7 +97,7 @@ static void states_init(struct adamw_operands *s)
     }
 }
 
-static void states_release(struct adamw_operands *s)
+static void adamw_operands_release(struct adamw_operands *s)
 {
     for (int k = 0; k < 6; k++)
         free(s->data[k]);
@@ -124,8 +124,8 @@ static void adamw_is_the_same_on_any_number_of_threads(void)
         for (uint32_t threads = 1; threads <= 5; threads += 2) {
             const struct work work = {.kind = WORK_ADAMW, .elements.count = (int64_t)counts[n]};
             struct adamw_operands whole = {DTYPE_BF16, DTYPE_BF16, counts[n], {0}}, parts = whole;
-            states_init(&whole);
-            states_init(&parts);
+            adamw_operands_init(&whole);
+            adamw_operands_init(&parts);
             struct call a = adamw_call_of(&whole, &work), b = adamw_call_of(&parts, &work);
             float *scratch = calloc(counts[n] + 32, 2 * sizeof *scratch);
             CHECK("in one", cpu_compute_call(&a, scratch) == NULL);
@@ -135,15 +135,15 @@ static void adamw_is_the_same_on_any_number_of_threads(void)
             CHECK("something was updated",
                   number_read_element(parts.data[4], DTYPE_BF16, 0) != 0.04);
             free(scratch);
-            states_release(&whole);
-            states_release(&parts);
+            adamw_operands_release(&whole);
+            adamw_operands_release(&parts);
         }
 }
 
 static const struct check_case cases[] = {
     {"parts cover a loop once", parts_cover_a_loop_once},
     {"parts run at once", parts_of_loop_run_in_parallel},
-    {"every rank has a share", every_rank_has_a_share},
+    {"every rank has a share", every_rank_gets_a_thread},
     {"AdamW is the same on any number of threads", adamw_is_the_same_on_any_number_of_threads},
 };
 CHECK_MAIN("parallel", cases)

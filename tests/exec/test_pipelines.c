@@ -97,7 +97,7 @@ static void every_pipeline_computes_the_reference(void)
     }
 }
 
-static void stages_share_their_weights_as_one_rank_would(void)
+static void stages_with_zero_compute_reference(void)
 {
     for (int p = CHOICE_PIPELINE_1F1B; p < CHOICE_PIPELINE_MSP; p++) {
         bool pieces = pipeline_of_choice((enum pipeline_choice)p)->has_subsequences;
@@ -223,7 +223,10 @@ static void subsequence_lengths_may_differ(void)
 /* Numbers of first and last subsequences that are shared: all of both, all of the first, one of the first and two of
  * the last, one of the last. */
 static const struct shared_units shared_unit_counts[] = {
-    {SHARED_UNITS_ALL, SHARED_UNITS_ALL}, {SHARED_UNITS_ALL, 0}, {1, 2}, {0, 1}};
+    {SHARED_UNITS_UP_TO_IDLE_STAGES, SHARED_UNITS_UP_TO_IDLE_STAGES},
+    {SHARED_UNITS_UP_TO_IDLE_STAGES, 0},
+    {1, 2},
+    {0, 1}};
 
 /* Idle stages share the first and the last subsequences, or some of them, and compute the reference. */
 static void shared_subsequences_compute_the_reference(void)
@@ -231,9 +234,10 @@ static void shared_subsequences_compute_the_reference(void)
     static const struct {
         int64_t pp, subsequences;
     } rows[] = {{2, 2}, {2, 4}, {3, 5}, {4, 4}, {4, 6}};
-    for (size_t k = 0; k < ARRAY_LEN(shared_unit_counts) * HELPERS_COUNT * ARRAY_LEN(rows); k++) {
+    for (size_t k = 0; k < ARRAY_LEN(shared_unit_counts) * MSP_WEIGHTS_COUNT * ARRAY_LEN(rows);
+         k++) {
         size_t i = k % ARRAY_LEN(rows), j = k / ARRAY_LEN(rows);
-        int helpers = (int)(j % HELPERS_COUNT);
+        int helpers = (int)(j % MSP_WEIGHTS_COUNT);
         struct chain_row row = {.pipeline = CHOICE_PIPELINE_MSP,
                                 .weights = i % 2 ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_REPLICATED,
                                 .activations = (int)(i + 1) % CHOICE_ACTIVATIONS_COUNT,
@@ -247,7 +251,7 @@ static void shared_subsequences_compute_the_reference(void)
         struct request request = request_of(&row);
         request.seq = (rows[i].pp == 2 ? 4 : 12) * rows[i].subsequences;
         request.helpers = helpers;
-        request.shared_units = &shared_unit_counts[j / HELPERS_COUNT];
+        request.shared_units = &shared_unit_counts[j / MSP_WEIGHTS_COUNT];
         check_request_if_sampled_today(&request, DAYS);
     }
 }
@@ -270,7 +274,8 @@ static void stages_of_tensor_ranks_share_subsequences(void)
         {2, 4, 1, 5, 68, uneven4, 0, CHOICE_WEIGHTS_REPLICATED, CHOICE_ACTIVATIONS_RATIO,
          "megatron"},
     };
-    for (size_t k = 0; k < ARRAY_LEN(shared_unit_counts) * HELPERS_COUNT * ARRAY_LEN(rows); k++) {
+    for (size_t k = 0; k < ARRAY_LEN(shared_unit_counts) * MSP_WEIGHTS_COUNT * ARRAY_LEN(rows);
+         k++) {
         size_t i = k % ARRAY_LEN(rows), j = k / ARRAY_LEN(rows);
         struct chain_row row = {.pipeline = CHOICE_PIPELINE_MSP,
                                 .weights = rows[i].weights,
@@ -288,8 +293,8 @@ static void stages_of_tensor_ranks_share_subsequences(void)
         request.ranks *= rows[i].tp;
         request.seq = rows[i].seq;
         request.subsequence_tokens = rows[i].lengths;
-        request.helpers = (int)(j % HELPERS_COUNT);
-        request.shared_units = &shared_unit_counts[j / HELPERS_COUNT];
+        request.helpers = (int)(j % MSP_WEIGHTS_COUNT);
+        request.shared_units = &shared_unit_counts[j / MSP_WEIGHTS_COUNT];
         check_request_if_sampled_today(&request, DAYS);
     }
 }
@@ -302,6 +307,6 @@ static const struct check_case cases[] = {
     {"stages of tensor ranks share subsequences", stages_of_tensor_ranks_share_subsequences},
     {"subsequences compute the reference", subsequences_compute_the_reference},
     {"sequences of a micro-batch are cut alike", micro_batch_sequences_share_lengths},
-    {"stages share their weights as one rank would", stages_share_their_weights_as_one_rank_would},
+    {"stages share their weights as one rank would", stages_with_zero_compute_reference},
 };
 CHECK_MAIN("pipelines", cases)

@@ -96,7 +96,7 @@ static void unpoisoned_run_reports_no_reads(void)
     char text[1024];
     snprintf(text, sizeof text, "%s%s", HEAD, rows[1].text);
     if (hand_load(&h, text))
-        hand_expect("no poison", &h, STATUS_OK, "");
+        hand_run_and_check_message("no poison", &h, STATUS_OK, "");
     hand_release(&h);
 }
 

@@ -35,7 +35,8 @@ static float *floats(const char *text, size_t *count)
 
 static void check_casts(struct json_node root, enum dtype dtype)
 {
-    const struct json_node row = json_find(json_find(root, "casts"), dtype_name(dtype));
+    const struct json_node row =
+        json_find_member(json_find_member(root, "casts"), dtype_name(dtype));
     const char *to = word(row, "to");
     size_t count, wrong = 0;
     float *from = floats(word(row, "from"), &count);
@@ -50,23 +51,24 @@ static void check_casts(struct json_node root, enum dtype dtype)
 }
 
 /* Returns a trial that has run a quantise op on a copy of x. */
-static struct trial quantised(const float *x, int64_t rows, int64_t cols, struct work work,
-                              enum dtype dtype)
+static struct kernel_call quantised(const float *x, int64_t rows, int64_t cols, struct work work,
+                                    enum dtype dtype)
 {
-    struct trial t = trial_new(work, NULL);
+    struct kernel_call t = kernel_call_new(work, NULL);
     const enum scaling scaling = (enum scaling)work.quantise.scaling;
     const enum dtype scales = scaling_scale_dtype(scaling);
-    float *in = trial_allocate_operand(&t.call.read[t.call.read_count++], (uint64_t)(rows * cols),
-                                       DTYPE_F32);
+    float *in = kernel_call_allocate_operand(&t.call.read[t.call.read_count++],
+                                             (uint64_t)(rows * cols), DTYPE_F32);
     memcpy(in, x, (size_t)(rows * cols) * sizeof *x);
     for (int turned = work.quantise.turned != 0;
          turned <= (work.quantise.turned || work.quantise.both); turned++) {
         int64_t count = turned ? scaling_scale_count(scaling, cols, rows)
                                : scaling_scale_count(scaling, rows, cols);
-        trial_allocate_operand(&t.call.write[t.call.write_count++], (uint64_t)(rows * cols), dtype);
-        trial_allocate_operand(&t.call.write[t.call.write_count++], (uint64_t)count, scales);
+        kernel_call_allocate_operand(&t.call.write[t.call.write_count++], (uint64_t)(rows * cols),
+                                     dtype);
+        kernel_call_allocate_operand(&t.call.write[t.call.write_count++], (uint64_t)count, scales);
     }
-    CHECK("quantised", trial_run(&t) == NULL);
+    CHECK("quantised", kernel_call_run(&t) == NULL);
     return t;
 }
 
@@ -83,7 +85,7 @@ static void check_matrix(struct json_node root, struct json_node row, const floa
     while (scaling < values->value_count && strcmp(values->value_names[scaling], name) != 0)
         scaling++;
     const bool down = strcmp(word(row, "rule"), "down") == 0;
-    struct trial t = quantised(
+    struct kernel_call t = quantised(
         x, rows, cols,
         (struct work){.kind = WORK_QUANTISE, .quantise = {rows, cols, scaling, 0, 0, 0, down}},
         dtype);
@@ -101,7 +103,7 @@ static void check_matrix(struct json_node root, struct json_node row, const floa
     CHECK_INT(name, (int64_t)of->element_count, (int64_t)strlen(scales) / digits);
     CHECK_INT(name, wrong, 0);
     CHECK_INT(name, wrong_scales, 0);
-    trial_release(&t);
+    kernel_call_release(&t);
 }
 
 static void numbers_are_those_of_pytorch(void)
@@ -112,14 +114,14 @@ static void numbers_are_those_of_pytorch(void)
     CHECK_INT("fixture", text_read(&text, check_path("data/pytorch/float8.json"), &diag),
               STATUS_OK);
     CHECK_INT("fixture", json_parse(&json, "float8.json", text.data, text.size, &diag), STATUS_OK);
-    const struct json_node root = json_root(&json), rows = json_find(root, "matrices");
+    const struct json_node root = json_root(&json), rows = json_find_member(root, "matrices");
     check_casts(root, DTYPE_E4M3);
     check_casts(root, DTYPE_E5M2);
     size_t count;
     float *x = floats(word(root, "x"), &count);
     CHECK_INT("matrices", (int64_t)json_element_count(rows), 12);
     for (size_t i = 0; i < json_element_count(rows); i++)
-        check_matrix(root, json_element(rows, i), x);
+        check_matrix(root, json_element_at(rows, i), x);
     free(x);
     json_release(&json);
     text_release(&text);
@@ -167,23 +169,23 @@ static void turned_copies_are_of_the_transpose(void)
             x[i * COLS + j] = turned[j * ROWS + i] = (float)(2 * check_random_double(&random) - 1);
     for (int64_t scaling = SCALING_TENSOR; scaling <= SCALING_MX; scaling++) {
         struct work work = {.kind = WORK_QUANTISE, .quantise = {COLS, ROWS, scaling, 0, 0, 0, 0}};
-        struct trial plain = quantised(turned, COLS, ROWS, work, DTYPE_E4M3);
+        struct kernel_call plain = quantised(turned, COLS, ROWS, work, DTYPE_E4M3);
         work.quantise.rows = ROWS;
         work.quantise.cols = COLS;
         work.quantise.turned = 1;
-        struct trial alone = quantised(x, ROWS, COLS, work, DTYPE_E4M3);
+        struct kernel_call alone = quantised(x, ROWS, COLS, work, DTYPE_E4M3);
         work.quantise.turned = 0;
         work.quantise.both = 1;
-        struct trial both = quantised(x, ROWS, COLS, work, DTYPE_E4M3);
+        struct kernel_call both = quantised(x, ROWS, COLS, work, DTYPE_E4M3);
         const struct operand *want = plain.call.write;
         for (int k = 0; k < 2; k++) {
             size_t bytes = want[k].element_count * dtype_bytes((enum dtype)want[k].dtype);
             CHECK("alone", memcmp(alone.call.write[k].data, want[k].data, bytes) == 0);
             CHECK("both", memcmp(both.call.write[2 + k].data, want[k].data, bytes) == 0);
         }
-        trial_release(&plain);
-        trial_release(&alone);
-        trial_release(&both);
+        kernel_call_release(&plain);
+        kernel_call_release(&alone);
+        kernel_call_release(&both);
     }
     free(x);
     free(turned);
@@ -202,11 +204,11 @@ static void products_multiply_numbers_by_their_scales(void)
         for (int i = 0; i < N * K; i++)
             b[i] = (float)(2 * check_random_double(&random) - 1);
         struct work work = {.kind = WORK_QUANTISE, .quantise = {M, K, of_a, 0, 0, 0, 0}};
-        struct trial qa = quantised(a, M, K, work, DTYPE_E5M2);
+        struct kernel_call qa = quantised(a, M, K, work, DTYPE_E5M2);
         work.quantise.rows = N;
         work.quantise.scaling = scaling;
-        struct trial qb = quantised(b, N, K, work, DTYPE_E4M3);
-        struct trial t = trial_new(
+        struct kernel_call qb = quantised(b, N, K, work, DTYPE_E4M3);
+        struct kernel_call t = kernel_call_new(
             (struct work){.kind = WORK_MATMUL, .matmul = {M, N, K, MATMUL_NT, 0, 0, 0, scaling}},
             NULL);
         t.call.read[0] = qa.call.write[0];
@@ -214,8 +216,8 @@ static void products_multiply_numbers_by_their_scales(void)
         t.call.read[2] = qa.call.write[1];
         t.call.read[3] = qb.call.write[1];
         t.call.read_count = 4;
-        float *y = trial_write(&t, M * N);
-        CHECK("a product", trial_run(&t) == NULL);
+        float *y = kernel_call_add_write(&t, M * N);
+        CHECK("a product", kernel_call_run(&t) == NULL);
         double worst = 0, off = 0, norm = 0;
         for (int i = 0; i < M; i++)
             for (int j = 0; j < N; j++) {
@@ -242,9 +244,9 @@ static void products_multiply_numbers_by_their_scales(void)
         /* the rms error of rounding normal numbers: 2.65 % to e4m3, 5.3 % to e5m2; of a product of both 5.9 % */
         CHECK("is near the plain product", sqrt(off / norm) > 0.02 && sqrt(off / norm) < 0.12);
         t.call.read_count = 0;
-        trial_release(&t);
-        trial_release(&qa);
-        trial_release(&qb);
+        kernel_call_release(&t);
+        kernel_call_release(&qa);
+        kernel_call_release(&qb);
         free(a);
         free(b);
     }
@@ -260,35 +262,36 @@ static void ranks_share_the_largest_element(void)
     for (int i = 0; i < ROWS * COLS; i++)
         x[i] = (float)((i < PART ? 2 : 6) * check_random_double(&random) - 1);
     struct work work = {.kind = WORK_QUANTISE, .quantise = {ROWS, COLS, SCALING_TENSOR}};
-    struct trial whole = quantised(x, ROWS, COLS, work, DTYPE_E5M2);
+    struct kernel_call whole = quantised(x, ROWS, COLS, work, DTYPE_E5M2);
     work.quantise.rows = ROWS / 2;
     for (int pass = 0; pass < 2; pass++)
         for (int part = 0; part < 2; part++) {
             work.quantise.finds = pass == 0;
             work.quantise.given = pass == 1;
-            struct trial t = trial_new(work, NULL);
-            float *in = trial_allocate_operand(&t.call.read[t.call.read_count++], PART, DTYPE_F32);
+            struct kernel_call t = kernel_call_new(work, NULL);
+            float *in =
+                kernel_call_allocate_operand(&t.call.read[t.call.read_count++], PART, DTYPE_F32);
             memcpy(in, x + part * PART, PART * sizeof *x);
             if (pass == 0) {
                 float *found =
-                    trial_allocate_operand(&t.call.write[t.call.write_count++], 1, DTYPE_F32);
-                CHECK("found", trial_run(&t) == NULL);
+                    kernel_call_allocate_operand(&t.call.write[t.call.write_count++], 1, DTYPE_F32);
+                CHECK("found", kernel_call_run(&t) == NULL);
                 largest = fmaxf(largest, *found);
             } else {
-                *(float *)trial_allocate_operand(&t.call.read[t.call.read_count++], 1, DTYPE_F32) =
-                    largest;
-                uint8_t *copy =
-                    trial_allocate_operand(&t.call.write[t.call.write_count++], PART, DTYPE_E5M2);
+                *(float *)kernel_call_allocate_operand(&t.call.read[t.call.read_count++], 1,
+                                                       DTYPE_F32) = largest;
+                uint8_t *copy = kernel_call_allocate_operand(&t.call.write[t.call.write_count++],
+                                                             PART, DTYPE_E5M2);
                 float *scale =
-                    trial_allocate_operand(&t.call.write[t.call.write_count++], 1, DTYPE_F32);
-                CHECK("copied", trial_run(&t) == NULL);
+                    kernel_call_allocate_operand(&t.call.write[t.call.write_count++], 1, DTYPE_F32);
+                CHECK("copied", kernel_call_run(&t) == NULL);
                 const uint8_t *want = whole.call.write[0].data;
                 CHECK("its numbers", memcmp(copy, want + part * PART, PART) == 0);
                 CHECK("its scale", memcmp(scale, whole.call.write[1].data, sizeof *scale) == 0);
             }
-            trial_release(&t);
+            kernel_call_release(&t);
         }
-    trial_release(&whole);
+    kernel_call_release(&whole);
 }
 
 static const struct check_case cases[] = {

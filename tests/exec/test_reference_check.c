@@ -58,7 +58,7 @@ static enum reference_check_verdict verdict(const struct drawn_model *d, int64_t
             ir.shape[s].kind == WORK_CROSS_ENTROPY_PARTIAL_BACKWARD)
             ir.shape[s].cross_entropy.count *= scale;
     if (status == STATUS_OK)
-        status = reference_check_step(&check, &ir, "drawn", &d->model, d->seed, &options, diag);
+        status = reference_check_run_step(&check, &ir, "drawn", &d->model, d->seed, &options, diag);
     if (CHECK_INT("checked", status, STATUS_OK)) {
         verdict = check.verdict;
         reference_check_explain(&check, "drawn", diag);

@@ -35,7 +35,8 @@ static double number_at(struct json_node object, const char *key, size_t i)
 {
     double value = NAN;
     CHECK_INT(key,
-              json_as_double(json_element(json_find(object, key), i), -1e300, 1e300, &value, NULL),
+              json_as_double(json_element_at(json_find_member(object, key), i), -1e300, 1e300,
+                             &value, NULL),
               STATUS_OK);
     return value;
 }
@@ -51,10 +52,10 @@ static struct transformer recorded_transformer(struct json_node model)
 {
     struct transformer t = {.name = "recorded"};
     struct diag diag = {0};
-    const struct json_node fields = json_find(model, "transformer");
+    const struct json_node fields = json_find_member(model, "transformer");
     for (size_t i = 0; i < json_member_count(fields); i++) {
         const char *field, *value = "";
-        const struct json_node node = json_member(fields, i, &field);
+        const struct json_node node = json_member_at(fields, i, &field);
         CHECK_INT(field, json_as_string(node, &value, &diag), STATUS_OK);
         CHECK_INT(field, transformer_set_field(&t, field, value, &diag), STATUS_OK);
     }
@@ -66,7 +67,7 @@ static struct transformer recorded_transformer(struct json_node model)
 
 static int32_t *recorded_ids(struct json_node model, const char *key)
 {
-    const size_t count = json_element_count(json_find(model, key));
+    const size_t count = json_element_count(json_find_member(model, key));
     int32_t *ids = heap_alloc(count, sizeof *ids);
     for (size_t i = 0; i < count; i++)
         ids[i] = (int32_t)number_at(model, key, i);
@@ -77,18 +78,18 @@ static void check_recorded_gradients(const struct reference *r, struct json_node
 {
     for (size_t n = 0; n < r->tensor_count; n++) {
         const struct reference_tensor *tensor = &r->tensors[n];
-        const struct json_node row = json_element(rows, n);
+        const struct json_node row = json_element_at(rows, n);
         const double norm = norm_of_difference(tensor->grad, NULL, tensor->count);
         const double theirs = number(row, "gradient_norm");
         CHECK_TEXT("order", word(row, "name"), tensor->name);
         CHECK(tensor->name, fabs(norm - theirs) <= TORCH_TOLERANCE);
-        for (size_t e = 0; e < json_element_count(json_find(row, "entries")); e++) {
+        for (size_t e = 0; e < json_element_count(json_find_member(row, "entries")); e++) {
             const size_t at = (size_t)number_at(row, "entries", e);
             if (CHECK("entry", at < tensor->count))
                 CHECK(tensor->name,
                       fabs(tensor->grad[at] - number_at(row, "gradients", e)) <= TORCH_TOLERANCE);
         }
-        if (json_find(row, "hugging_face_gradient_norm").value != NULL)
+        if (json_find_member(row, "hugging_face_gradient_norm").value != NULL)
             CHECK_CLOSE(tensor->name, norm, number(row, "hugging_face_gradient_norm"),
                         HUGGING_FACE_TOLERANCE);
     }
@@ -102,11 +103,11 @@ static void check_recorded_parameters(const struct reference *r, const struct re
     snprintf(params_key, sizeof params_key, "params_%d", step);
     for (size_t n = 0; n < r->tensor_count; n++) {
         const struct reference_tensor *tensor = &r->tensors[n];
-        const struct json_node row = json_element(rows, n);
+        const struct json_node row = json_element_at(rows, n);
         CHECK_CLOSE(tensor->name,
                     norm_of_difference(tensor->param, start->tensors[n].param, tensor->count),
                     number(row, moved_key), TORCH_STEP_TOLERANCE);
-        for (size_t e = 0; e < json_element_count(json_find(row, "entries")); e++) {
+        for (size_t e = 0; e < json_element_count(json_find_member(row, "entries")); e++) {
             const size_t at = (size_t)number_at(row, "entries", e);
             CHECK(tensor->name,
                   fabs(tensor->param[at] - number_at(row, params_key, e)) <= TORCH_STEP_TOLERANCE);
@@ -114,13 +115,13 @@ static void check_recorded_parameters(const struct reference *r, const struct re
     }
 }
 
-static void check_recorded_model(struct json_node model, const struct reference_adamw *adamw,
-                                 int steps)
+static void check_against_recorded_model(struct json_node model,
+                                         const struct reference_adamw *adamw, int steps)
 {
     const struct transformer t = recorded_transformer(model);
     const char *name = word(model, "name");
-    const struct json_node rows = json_find(model, "tensors");
-    const struct json_node hugging_face = json_find(model, "hugging_face");
+    const struct json_node rows = json_find_member(model, "tensors");
+    const struct json_node hugging_face = json_find_member(model, "hugging_face");
     int32_t *ids = recorded_ids(model, "tokens"), *wanted = recorded_ids(model, "labels");
     struct reference_batch b = {
         ids,  wanted, (int64_t)number(model, "sequences"), (int64_t)number(model, "seq_len"),
@@ -163,14 +164,15 @@ static void pytorch_and_hugging_face_agree(void)
         !CHECK_INT(fixture, json_parse(&json, fixture, text.data, text.size, &diag), STATUS_OK))
         goto out;
     const struct json_node root = json_root(&json);
-    const struct json_node options = json_find(root, "adamw");
+    const struct json_node options = json_find_member(root, "adamw");
     const struct reference_adamw adamw = {number(options, "lr"), number(options, "beta1"),
                                           number(options, "beta2"), number(options, "eps"),
                                           number(options, "weight_decay")};
-    const struct json_node recorded = json_find(root, "models");
+    const struct json_node recorded = json_find_member(root, "models");
     CHECK("models", json_element_count(recorded) >= 6);
     for (size_t i = 0; i < json_element_count(recorded); i++)
-        check_recorded_model(json_element(recorded, i), &adamw, (int)number(root, "steps"));
+        check_against_recorded_model(json_element_at(recorded, i), &adamw,
+                                     (int)number(root, "steps"));
 out:
     CHECK_TEXT(fixture, diag.text, "");
     json_release(&json);
@@ -183,7 +185,7 @@ static void check_recorded_mixture_of_experts(struct json_node model)
 {
     const struct transformer t = recorded_transformer(model);
     const char *class = word(model, "class");
-    const struct json_node rows = json_find(model, "tensors");
+    const struct json_node rows = json_find_member(model, "tensors");
     int32_t *ids = recorded_ids(model, "tokens");
     const struct reference_batch b = {
         ids,  NULL, (int64_t)number(model, "sequences"), (int64_t)number(model, "seq_len"),
@@ -196,13 +198,14 @@ static void check_recorded_mixture_of_experts(struct json_node model)
                     HUGGING_FACE_TOLERANCE);
         for (size_t n = 0; n < r->tensor_count; n++) {
             const struct reference_tensor *tensor = &r->tensors[n];
-            const struct json_node row = json_element(rows, n);
+            const struct json_node row = json_element_at(rows, n);
             const double norm = norm_of_difference(tensor->grad, NULL, tensor->count);
             CHECK_TEXT("order", word(row, "name"), tensor->name);
             CHECK(tensor->name, norm > 0);
             CHECK_CLOSE(tensor->name, norm, number(row, "gradient_norm"), HUGGING_FACE_TOLERANCE);
-            CHECK("entries were recorded", json_element_count(json_find(row, "entries")) > 0);
-            for (size_t e = 0; e < json_element_count(json_find(row, "entries")); e++)
+            CHECK("entries were recorded",
+                  json_element_count(json_find_member(row, "entries")) > 0);
+            for (size_t e = 0; e < json_element_count(json_find_member(row, "entries")); e++)
                 CHECK(tensor->name,
                       fabs(tensor->grad[(size_t)number_at(row, "entries", e)] -
                            number_at(row, "gradients", e)) <= HUGGING_FACE_TOLERANCE * norm);
@@ -222,10 +225,10 @@ static void transformers_agree_on_experts(void)
     if (CHECK_INT(of_experts, text_read(&text, check_path(of_experts), &diag), STATUS_OK) &&
         CHECK_INT(of_experts, json_parse(&json, of_experts, text.data, text.size, &diag),
                   STATUS_OK)) {
-        const struct json_node models = json_find(json_root(&json), "models");
+        const struct json_node models = json_find_member(json_root(&json), "models");
         CHECK_INT("models", (int64_t)json_element_count(models), 4);
         for (size_t i = 0; i < json_element_count(models); i++)
-            check_recorded_mixture_of_experts(json_element(models, i));
+            check_recorded_mixture_of_experts(json_element_at(models, i));
     }
     CHECK_TEXT(of_experts, diag.text, "");
     json_release(&json);

@@ -10,7 +10,7 @@ static void use(struct cluster *cluster, struct arena *arena)
 {
     assert(cluster_check(cluster, NULL) == STATUS_OK);
     struct text text = {0};
-    cluster_print(&text, cluster);
+    cluster_print_numbers_and_sources(&text, cluster);
     text_release(&text);
     (void)cluster_resize(cluster, arena, 0, 5, NULL);
     assert(cluster->gpus >= 1);

@@ -20,7 +20,7 @@ static void check_row(const struct external_run *row)
     assert(row->step_s == 0 || (row->gpus > 0 && row->seq_len > 0 && row->global_batch > 0));
     assert(row->gpus >= 0 && row->seq_len >= 0 && row->si_factor > 0 && isfinite(row->value));
     assert(row->is_number || info->score != SCORE_RELATIVE);
-    assert((row->second_value > 0) == (row->second_metric != EXTERNAL_NO_METRIC));
+    assert((row->second_value > 0) == (row->second_metric != EXTERNAL_NO_SECOND_METRIC));
     enum status status =
         options_split_words(&word, &count, &arena, row->cells[EXTERNAL_ARGS], row->place, &diag);
     assert(diag.error_count == (status != STATUS_OK));
@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < all.row_count; i++) {
         check_row(&all.rows[i]);
         result[i] = external_make_unknown_result();
-        result[i].prediction_error = all.rows[i].cells[EXTERNAL_NOTE];
+        result[i].prediction_failure_text = all.rows[i].cells[EXTERNAL_NOTE];
     }
     if (status == STATUS_OK) {
         external_print_columns(&first);

@@ -13,10 +13,11 @@ static void check_config(const struct transformer *t, enum status status, struct
     if (status == STATUS_OK) {
         struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
         assert(transformer_check(t, (struct loc){0}, NULL) == STATUS_OK);
-        assert(transformer_layer_tensors(t, 0, tensors, ARRAY_LEN(tensors)) <= ARRAY_LEN(tensors));
-        assert(transformer_parameters(t) > transformer_matmul_parameters(t));
+        assert(transformer_list_layer_tensors(t, 0, tensors, ARRAY_LEN(tensors)) <=
+               ARRAY_LEN(tensors));
+        assert(transformer_parameters(t) > transformer_active_matrix_parameters(t));
         assert(transformer_layer_linear_flops_per_token(t) > 0);
-        assert(transformer_attention_flops(t, 1 << 20, true) > 0);
+        assert(transformer_layer_attention_flops(t, 1 << 20, true) > 0);
     }
     diag_clear(diag);
 }

@@ -15,8 +15,8 @@ static void compute_all_properties(const struct ir *ir)
     double sum = 0;
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
-        bool fits = !work_pairs_depend_on_rank(work) ||
-                    (visible_why_unfit(ir) == NULL && visible_why_unfit_work(ir, work) == NULL);
+        bool fits = !work_pairs_depend_on_rank(work) || (visible_why_schedule_unfit(ir) == NULL &&
+                                                         visible_why_work_unfit(ir, work) == NULL);
         sum += fits ? ir_work_flops_on_rank(ir, work, mesh_rank_count(&ir->mesh) - 1) : 0;
         sum += work_memory_bytes(work) + (double)work_payload_bytes(work);
         sum += (double)work_workspace_bytes(ATTENTION_CUDNN, 80, work);
@@ -29,9 +29,9 @@ static void compute_all_properties(const struct ir *ir)
     }
     for (uint32_t g = 0; g < ir->group_count; g++) {
         const struct group *group = &ir->group[g];
-        uint32_t rank =
-            group_rank_of_member(&ir->mesh, group, group_instance_count(&ir->mesh, group) - 1,
-                                 group_rank_count(&ir->mesh, group) - 1);
+        uint32_t rank = group_global_rank_of_member(&ir->mesh, group,
+                                                    group_instance_count(&ir->mesh, group) - 1,
+                                                    group_rank_count(&ir->mesh, group) - 1);
         uint32_t instance, index;
         assert(group_find_member(&ir->mesh, group, rank, &instance, &index));
         assert(index == group_rank_count(&ir->mesh, group) - 1);

@@ -16,9 +16,9 @@ static void visit(struct json_node node)
     (void)json_as_i64(node, -1, 1, &whole, NULL);
     assert(json_loc(node).line >= 1);
     for (size_t i = 0; i < json_member_count(node); i++)
-        visit(json_member(node, i, &key));
+        visit(json_member_at(node, i, &key));
     for (size_t i = 0; i < json_element_count(node); i++)
-        visit(json_element(node, i));
+        visit(json_element_at(node, i));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

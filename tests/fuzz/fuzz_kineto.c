@@ -25,7 +25,7 @@ static void check_alignment(const struct trace *trace)
 {
     struct comparison comparison = {0};
     struct diag diag = {0};
-    enum status status = compare_foreign(&comparison, trace, trace, "fuzz.json", &diag);
+    enum status status = compare_with_profiler_trace(&comparison, trace, trace, "fuzz.json", &diag);
     assert(diag.error_count == (status != STATUS_OK));
     if (status == STATUS_OK) {
         assert(comparison.matched_time_share >= 0 && comparison.matched_time_share <= 1);
@@ -36,11 +36,11 @@ static void check_alignment(const struct trace *trace)
     comparison_release(&comparison);
 }
 
-static void check_issue(const struct kineto_issue *issue)
+static void check_kineto_host_calls(const struct kineto_issue *issue)
 {
     for (size_t i = 0; i < issue->step_count; i++)
         for (int kind = 0; kind < CALL_COUNT; kind++) {
-            const struct kineto_calls *calls = &issue->steps[i].issue_calls_by_kind[kind];
+            const struct kineto_call_sums *calls = &issue->steps[i].issue_calls_by_kind[kind];
             assert(calls->operator_count <= calls->call_count);
             assert(calls->total_call_s >= 0 && calls->total_gap_s >= 0);
         }
@@ -75,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (status == STATUS_OK) {
         assert(kineto_recognise((const char *)data, size));
         check_rows(&trace);
-        check_issue(&issue);
+        check_kineto_host_calls(&issue);
         check_alignment(&trace);
     }
     check_kernel_times(data, size);

@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         step_recording_parse(&recording, "fuzz.json", (const char *)data, size, &diag);
     if (status == STATUS_OK) {
         step_recording_peak_bytes(&recording);
-        status = recorded_make(&ir, &recording, 1, NULL, &diag);
+        status = recorded_make_schedule(&ir, &recording, 1, NULL, &diag);
     }
     assert(diag.error_count == (status != STATUS_OK));
     if (status == STATUS_OK)

@@ -45,7 +45,7 @@ static void check_json_form(const struct trace *trace)
 static void check_stats(const struct trace *trace)
 {
     struct trace_stats stats;
-    trace_stats_init(&stats, trace);
+    trace_stats_compute(&stats, trace);
     size_t ops = 0;
     for (size_t i = 0; i < stats.stream_count; i++)
         ops += stats.streams[i].op_count;

@@ -58,15 +58,15 @@ static inline void fixture_release(struct cost_fixture *f)
 }
 
 /* Reads a device from JSON text. Returns false, and fails a check with the message, if it is wrong. */
-static inline bool fixture_parse(struct cost_fixture *f, const char *text)
+static inline bool cost_fixture_parse_device(struct cost_fixture *f, const char *text)
 {
     *f = (struct cost_fixture){0};
     enum status status = cost_parse(&f->cost, &f->arena, "toy.json", text, strlen(text), &f->diag);
     return CHECK(f->diag.text ? f->diag.text : "parses", status == STATUS_OK);
 }
 
-/* Reads the device of this name that ships, as fixture_parse() does. */
-static inline bool fixture_load(struct cost_fixture *f, const char *name)
+/* Reads the device of this name that ships, as cost_fixture_parse_device() does. */
+static inline bool cost_fixture_load_device(struct cost_fixture *f, const char *name)
 {
     *f = (struct cost_fixture){0};
     enum status status = cost_load(&f->cost, &f->arena, name, &f->diag);

@@ -189,9 +189,9 @@ static void the_file_is_read_back(void)
     fixture_release(&f);
 }
 
-/* ---- unrequested_link_refusals ---- */
+/* ---- refused_fits ---- */
 
-/* Each function adds the points of a row of `unrequested_link_refusals`. */
+/* Each function adds the points of a row of `refused_fits`. */
 
 static void add_one_product(struct calibrate_fixture *f)
 {
@@ -224,7 +224,7 @@ static void add_ops_of_one_size(struct calibrate_fixture *f)
     }
 }
 
-static void add_points_without_pattern(struct calibrate_fixture *f)
+static void add_products_of_erratic_times(struct calibrate_fixture *f)
 {
     for (int64_t m = 512; m <= 8192; m *= 2) {
         struct work work = {.kind = WORK_MATMUL, .matmul = {m, 2 * m, m, 0, 0, 0}};
@@ -266,24 +266,24 @@ static void name_two_devices(struct calibrate_fixture *f)
     points_add_header_line(&f->points, (struct loc){"b.csv", 1, 0}, "device", "that");
 }
 
-static void add_statement_without_unit(struct calibrate_fixture *f)
+static void add_header_rate_without_unit(struct calibrate_fixture *f)
 {
     points_add_header_line(&f->points, (struct loc){"a.csv", 3, 0}, "device.memory_bytes_per_s",
                            "12");
 }
 
-static void add_statement_beyond_range(struct calibrate_fixture *f)
+static void add_header_sm_count_beyond_range(struct calibrate_fixture *f)
 {
     points_add_header_line(&f->points, (struct loc){"a.csv", 4, 0}, "device.sm_count", "99999");
 }
 
-static void add_tile_statement_beyond_range(struct calibrate_fixture *f)
+static void add_header_tile_beyond_range(struct calibrate_fixture *f)
 {
     points_add_header_line(&f->points, (struct loc){"a.csv", 5, 0}, "attention.fa2.forward.tile",
                            "1e9");
 }
 
-static void add_time_statement_beyond_range(struct calibrate_fixture *f)
+static void add_header_start_time_beyond_range(struct calibrate_fixture *f)
 {
     points_add_header_line(&f->points, (struct loc){"a.csv", 6, 0}, "device.kernel_start_s", "1 s");
 }
@@ -293,7 +293,7 @@ static const struct {
     void (*make)(struct calibrate_fixture *f);
     enum status status;
     const char *message; /* the beginning of the message */
-} unrequested_link_refusals[] = {
+} refused_fits[] = {
     {"one point", add_one_product, STATUS_NO,
      "error: matmul: m is 4096 in every point; the time that grows with it and the time that does "
      "not cannot be fitted apart: add products"},
@@ -302,7 +302,7 @@ static const struct {
      "error: matmul: 2 points are too few to fit 4 parameters: add products"},
     {"one size", add_ops_of_one_size, STATUS_NO,
      "error: memory: bytes is 6.29146e+06 in every point"},
-    {"no pattern", add_points_without_pattern, STATUS_NO, "error: matmul: the fit lies "},
+    {"no pattern", add_products_of_erratic_times, STATUS_NO, "error: matmul: the fit lies "},
     {"no such attention", add_attention_of_other_device, STATUS_BAD_INPUT,
      "error: device a100-80g has no cost of attention 'fa3'"},
     {"too wide heads", add_too_wide_heads, STATUS_BAD_INPUT,
@@ -314,31 +314,31 @@ static const struct {
     {"two devices", name_two_devices, STATUS_BAD_INPUT,
      "b.csv:1: error: these points are of device 'that', others of 'this'; a device file describes "
      "one device"},
-    {"a wrong statement", add_statement_without_unit, STATUS_BAD_INPUT, "a.csv:3: error: "},
-    {"too many multiprocessors", add_statement_beyond_range, STATUS_BAD_INPUT,
+    {"a wrong statement", add_header_rate_without_unit, STATUS_BAD_INPUT, "a.csv:3: error: "},
+    {"too many multiprocessors", add_header_sm_count_beyond_range, STATUS_BAD_INPUT,
      "a.csv:4: error: device.sm_count=99999: expected a number from 1 to 4096\n"},
-    {"too large a tile", add_tile_statement_beyond_range, STATUS_BAD_INPUT,
+    {"too large a tile", add_header_tile_beyond_range, STATUS_BAD_INPUT,
      "a.csv:5: error: attention.fa2.forward.tile=1e9: expected a number from 1 to 4096\n"},
-    {"too long a start", add_time_statement_beyond_range, STATUS_BAD_INPUT,
+    {"too long a start", add_header_start_time_beyond_range, STATUS_BAD_INPUT,
      "a.csv:6: error: device.kernel_start_s=1 s: expected a number from 0 to 0.001, but not 0 (in "
      "SI units)\n"},
 };
 
 static void undeterminable_costs_are_refused(void)
 {
-    for (size_t i = 0; i < ARRAY_LEN(unrequested_link_refusals); i++) {
+    for (size_t i = 0; i < ARRAY_LEN(refused_fits); i++) {
         struct calibrate_fixture f;
         fixture_init(&f, "a100-80g", 0);
-        unrequested_link_refusals[i].make(&f);
+        refused_fits[i].make(&f);
         struct calibrate_options options = {0};
-        CHECK_INT(unrequested_link_refusals[i].label,
+        CHECK_INT(refused_fits[i].label,
                   calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
-                  unrequested_link_refusals[i].status);
+                  refused_fits[i].status);
         char begin[256];
-        snprintf(begin, sizeof begin, "%.*s", (int)strlen(unrequested_link_refusals[i].message),
+        snprintf(begin, sizeof begin, "%.*s", (int)strlen(refused_fits[i].message),
                  f.diag.text ? f.diag.text : "");
-        CHECK_TEXT(unrequested_link_refusals[i].label, begin, unrequested_link_refusals[i].message);
-        CHECK_INT(unrequested_link_refusals[i].label, f.diag.error_count, 1);
+        CHECK_TEXT(refused_fits[i].label, begin, refused_fits[i].message);
+        CHECK_INT(refused_fits[i].label, f.diag.error_count, 1);
         fixture_release(&f);
     }
 }
@@ -380,8 +380,8 @@ static void fittable_costs_survive_refused_ones(void)
               STATUS_OK);
     CHECK_CLOSE("with products", again.matmul_flop_per_s, f.truth.matmul_flop_per_s, 1e-3);
     CHECK("calibrated", again.calibration[COST_MATMUL].is_calibrated);
-    CHECK_CLOSE("adds judged as in the base", again.calibration[COST_MEMORY].residual,
-                f.base.calibration[COST_MEMORY].residual, 0);
+    CHECK_CLOSE("adds judged as in the base", again.calibration[COST_MEMORY].rms_relative_error,
+                f.base.calibration[COST_MEMORY].rms_relative_error, 0);
     text_release(&out);
     fixture_release(&f);
 }

@@ -52,7 +52,8 @@ static void disturbed_fits_are_reported(void)
                                           : f.diag.text == NULL);
         CHECK_INT(rows[i].label, (int64_t)f.result.fallback_count, 2);
         for (size_t k = 0; k < f.result.fallback_count; k++)
-            CHECK_INT(rows[i].label, f.result.fallback[k].is_disturbed, rows[i].disturbed);
+            CHECK_INT(rows[i].label, f.result.fallback[k].is_due_to_disturbed_points,
+                      rows[i].disturbed);
         fixture_release(&f);
     }
 }
@@ -75,7 +76,7 @@ static void missing_sizes_are_not_called_noise(void)
         CHECK("which points would help", f.diag.text && strstr(f.diag.text, "bytes"));
         CHECK("not others", f.diag.text && !strstr(f.diag.text, "other programs"));
         CHECK_INT("it fell", (int64_t)f.result.fallback_count, 1);
-        CHECK("and not for others", !f.result.fallback[0].is_disturbed);
+        CHECK("and not for others", !f.result.fallback[0].is_due_to_disturbed_points);
         fixture_release(&f);
     }
 }

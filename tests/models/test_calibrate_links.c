@@ -49,14 +49,16 @@ static void latency_and_bandwidth_of_links_come_back(void)
     struct link_calibration links = {0};
     struct calibrate_options options = {0};
     CHECK_INT("fitted", calibrate_links(&links, &f.points, &options, &f.diag), STATUS_OK);
-    CHECK_INT("points", (int64_t)links.link[CALIBRATE_RING].point_count, (int64_t)f.points.count);
-    CHECK_CLOSE("latency", links.link[CALIBRATE_RING].latency_s, latency_s, 0.05);
-    CHECK_CLOSE("bandwidth", links.link[CALIBRATE_RING].bytes_per_s, bytes_per_s, 0.03);
+    CHECK_INT("points", (int64_t)links.link_by_class[CALIBRATE_RING].point_count,
+              (int64_t)f.points.count);
+    CHECK_CLOSE("latency", links.link_by_class[CALIBRATE_RING].latency_s, latency_s, 0.05);
+    CHECK_CLOSE("bandwidth", links.link_by_class[CALIBRATE_RING].bytes_per_s, bytes_per_s, 0.03);
 
     struct cluster again = calibrated_cluster_read_back(&f, &links);
-    CHECK_CLOSE("ring bandwidth", again.fabric.bytes_per_s * again.fabric.efficiency,
-                links.link[CALIBRATE_RING].bytes_per_s, 1e-5);
-    CHECK_CLOSE("latency", again.fabric.latency_s, links.link[CALIBRATE_RING].latency_s, 1e-5);
+    CHECK_CLOSE("ring bandwidth", again.fabric.bytes_per_s * again.fabric.ring_efficiency,
+                links.link_by_class[CALIBRATE_RING].bytes_per_s, 1e-5);
+    CHECK_CLOSE("latency", again.fabric.latency_s, links.link_by_class[CALIBRATE_RING].latency_s,
+                1e-5);
     link_calibration_release(&links);
     fixture_release(&f);
 }
@@ -128,10 +130,12 @@ static void disturbed_link_fits_use_p10_or_base(void)
         CHECK_INT("messages", (int64_t)f.diag.error_count, go_on ? 0 : 2);
         CHECK("what it is", go_on || strstr(f.diag.text, "other programs disturbed these points"));
         CHECK_INT("fallen", (int64_t)links.fallback_count, 2);
-        CHECK_INT("because of others", links.fallback[0].is_disturbed, go_on);
+        CHECK_INT("because of others", links.fallback[0].is_due_to_disturbed_points, go_on);
         if (go_on) {
-            CHECK_CLOSE("bandwidth by p10", links.link[CALIBRATE_H2D].bytes_per_s, 1e10, 1e-3);
-            CHECK_INT("none of the other", (int64_t)links.link[CALIBRATE_D2H].point_count, 0);
+            CHECK_CLOSE("bandwidth by p10", links.link_by_class[CALIBRATE_H2D].bytes_per_s, 1e10,
+                        1e-3);
+            CHECK_INT("none of the other", (int64_t)links.link_by_class[CALIBRATE_D2H].point_count,
+                      0);
             link_calibration_print_report(&links, &out);
             CHECK("said", out.data && strstr(out.data, "cluster has them: d2h\n"));
         }
@@ -174,7 +178,7 @@ static void one_size_is_not_blamed_on_noise(void)
     CHECK_INT("refused", calibrate_links(&links, &f.points, &options, &f.diag), STATUS_NO);
     CHECK("why", f.diag.text && strstr(f.diag.text, "all points move the same number of bytes"));
     CHECK_INT("it fell", (int64_t)links.fallback_count, 1);
-    CHECK("and not for others", !links.fallback[0].is_disturbed);
+    CHECK("and not for others", !links.fallback[0].is_due_to_disturbed_points);
     link_calibration_release(&links);
     fixture_release(&f);
 }

@@ -152,7 +152,7 @@ static void the_ideal_cluster_has_no_limits(void)
     if (cluster_fixture_load(&f, "ideal")) {
         struct cluster *c = &f.cluster;
         CHECK("ideal", c->is_ideal);
-        CHECK_CLOSE("peak", c->device.peak_flop_per_s, 1e15, 0);
+        CHECK_CLOSE("peak", c->device.peak_bf16_flop_per_s, 1e15, 0);
         CHECK("memory", isinf(c->device.usable_bytes) && isinf(c->host.memory_bytes));
         CHECK("links", isinf(c->fabric.bytes_per_s) && isinf(c->nic.bytes_per_s) &&
                            isinf(c->pcie.h2d_bytes_per_s));
@@ -311,7 +311,7 @@ static void a_listing_gives_value_source_and_line(void)
     struct cluster_fixture f = {0};
     struct text text = {0};
     if (cluster_fixture_load(&f, check_path("data/clusters/ours.json"))) {
-        cluster_print(&text, &f.cluster);
+        cluster_print_numbers_and_sources(&text, &f.cluster);
         CHECK("own line", strstr(text.data, "nic.bandwidth                     200 Gb/s         "
                                             "ibstat (ours.json:9)\n") != NULL);
         CHECK("usable", strstr(text.data, "usable memory of each 78.7 GiB") != NULL);

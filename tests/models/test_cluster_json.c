@@ -1,5 +1,6 @@
 /* tests/models/test_cluster_json.c: cluster files: what a file leaves out comes from its base, and a wrong file is
- * refused with its line. Files are texts here (check_json()); most are on the base dgx-a100 and give what is tested. */
+ * refused with its line. Files are texts here (check_json_from_single_quotes()); most are on the base dgx-a100 and give
+ * what is tested. */
 #include "tests/models/cluster_fixture.h"
 
 #include <string.h>
@@ -246,7 +247,7 @@ static void a_wrong_file_is_refused_with_its_line(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
         struct cluster_fixture f = {0};
-        const char *text = check_json(wrong[i].text);
+        const char *text = check_json_from_single_quotes(wrong[i].text);
         enum status status =
             cluster_parse(&f.cluster, &f.arena, "t.json", text, strlen(text), &f.diag);
         CHECK_INT(wrong[i].label, status, STATUS_BAD_INPUT);
@@ -255,10 +256,10 @@ static void a_wrong_file_is_refused_with_its_line(void)
     }
 }
 
-/* Reads a cluster from a text (check_json()). Returns false, and fails a check, if it is wrong. */
+/* Reads a cluster from a text (check_json_from_single_quotes()). Returns false, and fails a check, if it is wrong. */
 static bool parse(struct cluster_fixture *f, const char *cluster)
 {
-    const char *text = check_json(cluster);
+    const char *text = check_json_from_single_quotes(cluster);
     enum status status =
         cluster_parse(&f->cluster, &f->arena, "t.json", text, strlen(text), &f->diag);
     return CHECK_TEXT(text, f->diag.text ? f->diag.text : "", "") &&
@@ -281,7 +282,7 @@ static void unsourced_values_are_marked_given(void)
         CHECK("gpudirect", !f.cluster.nic.gpudirect);
         CHECK_INT("table", f.cluster.nic_of_gpu[0], 7);
         CHECK_INT("another table", f.cluster.switch_of_nic[7], 3);
-        CHECK_CLOSE("efficiency", f.cluster.fabric.efficiency, 0.5, 0);
+        CHECK_CLOSE("efficiency", f.cluster.fabric.ring_efficiency, 0.5, 0);
         CHECK_TEXT("summary", f.cluster.summary, "dgx-a100 with other numbers");
     }
     cluster_fixture_release(&f);
@@ -304,7 +305,7 @@ static void derived_rates_follow_nominal_ones(void)
         CHECK_CLOSE("d2h, which is given", c->pcie.d2h_bytes_per_s, 40e9, 0);
         CHECK_CLOSE("both ways, which the base does not say", c->pcie.both_ways_total_bytes_per_s,
                     0, 0);
-        CHECK_CLOSE("uplink", c->pcie.uplink_bytes_per_s, 50e9, 1e-12);
+        CHECK_CLOSE("uplink", c->pcie.pcie_switch_uplink_bytes_per_s, 50e9, 1e-12);
         CHECK_CLOSE("NIC's peer", c->nic.peer_bytes_per_s, 10.7e9, 1e-12);
         static const int64_t nic_of_gpu[] = {0, 0, 1, 1, 2, 2, 3, 3};
         for (int g = 0; g < 8; g++)

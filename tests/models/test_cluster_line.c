@@ -88,7 +88,7 @@ static void cluster_lines_set_numbers_after_name(void)
     cluster_fixture_release(&preset);
 }
 
-static void a_board_without_a_switch(void)
+static void boards_are_meshed_or_switched(void)
 {
     static const struct {
         const char *line;
@@ -254,7 +254,7 @@ static const struct check_case cases[] = {
     {"a line cuts a node from a preset", a_line_cuts_a_node_from_a_preset},
     {"options set any number", cluster_line_options_set_any_field},
     {"numbers follow any name", cluster_lines_set_numbers_after_name},
-    {"a board without a switch", a_board_without_a_switch},
+    {"a board without a switch", boards_are_meshed_or_switched},
     {"rates that are not given are scaled", rates_that_are_not_given_are_scaled},
     {"a wrong line is refused", a_wrong_line_is_refused},
     {"a line with a NUL is refused", a_line_with_a_nul_is_refused},

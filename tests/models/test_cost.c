@@ -18,7 +18,7 @@ static const char slow_start[] = TOY_COST_JSON_BEGIN TOY_DEVICE_JSON("4", "\"1 m
 static void two_gflop_take_two_seconds(void)
 {
     struct cost_fixture f;
-    if (fixture_parse(&f, one_core)) {
+    if (cost_fixture_parse_device(&f, one_core)) {
         struct work cube = product(1000, 1000, 1000);
         CHECK_CLOSE("2 Gflop at 1 Gflop/s", seconds(&f.cost, cube), 2, 1e-12);
         cube.in = DTYPE_F32;
@@ -39,7 +39,7 @@ static void two_gflop_take_two_seconds(void)
 static void products_go_in_waves_of_tiles(void)
 {
     struct cost_fixture f;
-    if (fixture_parse(&f, four_cores)) {
+    if (cost_fixture_parse_device(&f, four_cores)) {
         /* 5 tiles of 100 x 100 on 4 multiprocessors: 2 waves of 2 * 100 * 100 * 1 flop and 1 ms */
         CHECK_CLOSE("2 waves", seconds(&f.cost, product(500, 100, 1)), 2 * (20e-6 + 1e-3), 1e-12);
         /* k in 4 parts: 20 tiles, each 250 deep, run in 5 waves of 5 ms and 1 ms; the 4 partial sums of 50000 f32,
@@ -53,7 +53,7 @@ static void products_go_in_waves_of_tiles(void)
 static void thin_matmul_is_memory_bound(void)
 {
     struct cost_fixture f;
-    if (fixture_parse(&f, slow_start)) {
+    if (cost_fixture_parse_device(&f, slow_start)) {
         /* 2 (100 * 1 + 1 * 10^5 + 100 * 10^5) bytes and 1 MB of ramp at 1 GB/s; 1 ms to start */
         CHECK_CLOSE("bytes", seconds(&f.cost, product(100, 100000, 1)), 21.2002e-3 + 1e-3, 1e-12);
     }
@@ -63,7 +63,7 @@ static void thin_matmul_is_memory_bound(void)
 static void full_tiles_of_attention_go_in_waves(void)
 {
     struct cost_fixture f;
-    if (fixture_parse(&f, four_cores)) {
+    if (cost_fixture_parse_device(&f, four_cores)) {
         /* 5 blocks of 10 queries on 4: 2 waves; a block is 4 * 10 * 100 keys * 100 flop = 0.4 ms */
         CHECK_CLOSE("full",
                     seconds(&f.cost, attention(WORK_ATTENTION, 50, 100, 1, 1, 100, MASK_FULL)),
@@ -93,7 +93,7 @@ static void full_tiles_of_attention_go_in_waves(void)
 static void unequal_head_dims_use_mean_dim_rate(void)
 {
     struct cost_fixture f;
-    if (fixture_parse(&f, four_cores)) {
+    if (cost_fixture_parse_device(&f, four_cores)) {
         for (int impl = 0; impl < ATTENTION_IMPL_COUNT; impl++)
             f.cost.attention[impl][ATTENTION_FORWARD_PASS].flop_per_s[1] = 2e9;
         struct work work = attention(WORK_ATTENTION, 50, 100, 1, 1, 200, MASK_FULL);
@@ -111,7 +111,7 @@ static void unequal_head_dims_use_mean_dim_rate(void)
 static void causal_tiles_lose_half_of_the_longest_block(void)
 {
     struct cost_fixture f;
-    if (fixture_parse(&f, four_cores)) {
+    if (cost_fixture_parse_device(&f, four_cores)) {
         /* 40 blocks. Those of a head loop over 10, 20 .. 100 columns, of which 10 are cut by the mask and take half
          * as long again: 60 columns on average, of 4 us each, and 1 ms to start and end. They run on 4
          * multiprocessors. The last term adds half of the longest block (100 columns and 1 ms) times 1 - 10 / 100 */
@@ -153,7 +153,7 @@ static void chains_take_their_own_bytes_and_kernels(void)
     struct cost_fixture f;
     const struct work norm = flat(WORK_RMSNORM, 100, 100, 0, 0),
                       rope = flat(WORK_ROPE, 10, 4, 50, 0), own = flat(WORK_SWIGLU, 100, 100, 4, 0);
-    if (fixture_parse(&f, four_cores)) {
+    if (cost_fixture_parse_device(&f, four_cores)) {
         double fused_s = seconds(&f.cost, norm), own_s = seconds(&f.cost, own);
         f.cost.chain[WORK_RMSNORM] =
             (struct cost_elementwise_chain){.bytes_per_element = 36, .kernel_count = 8};
@@ -173,7 +173,7 @@ static void chains_take_their_own_bytes_and_kernels(void)
         CHECK_CLOSE("eight operators are issued", cost_host_issue_s(&f.cost, &norm), 80e-6, 1e-12);
     }
     fixture_release(&f);
-    if (fixture_parse(&f, slow_start)) {
+    if (cost_fixture_parse_device(&f, slow_start)) {
         f.cost.chain[WORK_RMSNORM] =
             (struct cost_elementwise_chain){.bytes_per_element = 36, .kernel_count = 8};
         double start_s = f.cost.device_kernel_start_s;
@@ -190,7 +190,7 @@ static void slow_kernels_of_a_chain_go_by_their_elements(void)
     const struct work norm = flat(WORK_RMSNORM, 100, 100, 0, 0),
                       loss = flat(WORK_CROSS_ENTROPY, 100, 100, 100, 0),
                       sum = flat(WORK_ADD, 10000, 0, 0, 0);
-    if (fixture_parse(&f, four_cores)) {
+    if (cost_fixture_parse_device(&f, four_cores)) {
         const struct cost_elementwise_chain chain = {
             .bytes_per_element = 36, .kernel_count = 8, .slow_kernel_passes = 2, .slow_bytes = 12};
         f.cost.chain[WORK_RMSNORM] = f.cost.chain[WORK_CROSS_ENTROPY] = f.cost.chain[WORK_ADD] =
@@ -212,7 +212,7 @@ static void slow_kernels_of_a_chain_go_by_their_elements(void)
 static void power_limit_applies_to_mean_power(void)
 {
     struct cost_fixture f;
-    if (fixture_parse(&f, four_cores)) {
+    if (cost_fixture_parse_device(&f, four_cores)) {
         f.cost.memory_s_per_tensor_s = 1.8;
         CHECK_CLOSE("not measured", cost_power_limited_rate_share(&f.cost, 2000), 0.5, 1e-12);
         f.cost.device_memory_power = 250;
@@ -235,7 +235,7 @@ static void power_limit_applies_to_mean_power(void)
 static void eager_ops_add_their_start_time(void)
 {
     struct cost_fixture f;
-    if (fixture_parse(&f, one_core)) {
+    if (cost_fixture_parse_device(&f, one_core)) {
         struct work add = flat(WORK_ADD, 1000000, 0, 0, 0); /* 6 MB at 1 GB/s */
         CHECK_CLOSE("its bytes", seconds(&f.cost, add), 6e-3, 1e-9);
         f.cost.memory_start_s = 1e-3;
@@ -249,7 +249,7 @@ static void eager_ops_add_their_start_time(void)
 static void memory_bound_work_takes_its_bytes(void)
 {
     struct cost_fixture f;
-    if (fixture_parse(&f, four_cores)) {
+    if (cost_fixture_parse_device(&f, four_cores)) {
         for (size_t i = 0; i < ARRAY_LEN(memory_cases); i++) {
             const int64_t *p = memory_cases[i].p;
             CHECK_CLOSE(memory_cases[i].label,
@@ -258,7 +258,7 @@ static void memory_bound_work_takes_its_bytes(void)
         }
     }
     fixture_release(&f);
-    if (fixture_parse(&f, slow_start))
+    if (cost_fixture_parse_device(&f, slow_start))
         CHECK_CLOSE("half the rate at the ramp's bytes",
                     seconds(&f.cost, flat(WORK_FILL, 500000, 0, 0, 0)), 1e-3 + 2e-3, 1e-12);
     fixture_release(&f);
@@ -267,7 +267,7 @@ static void memory_bound_work_takes_its_bytes(void)
 static void host_issue_times_by_hand(void)
 {
     struct cost_fixture f;
-    if (fixture_parse(&f, one_core)) {
+    if (cost_fixture_parse_device(&f, one_core)) {
         struct work work = product(8, 8, 8);
         CHECK_CLOSE("an op and a kernel", cost_host_issue_s(&f.cost, &work), 10e-6, 1e-12);
         f.cost.host_product_s = 20e-6;
@@ -297,7 +297,7 @@ static bool is_attention(int kind)
 static void every_kind_has_its_functions(void)
 {
     struct cost_fixture f, ideal;
-    if (fixture_load(&f, "a100-80g") && fixture_load(&ideal, "ideal")) {
+    if (cost_fixture_load_device(&f, "a100-80g") && cost_fixture_load_device(&ideal, "ideal")) {
         for (int kind = 0; kind < WORK_KIND_COUNT; kind++) {
             const char *name = work_kind_info((enum work_kind)kind)->name;
             struct work work = is_attention(kind)
@@ -312,7 +312,8 @@ static void every_kind_has_its_functions(void)
             enum stream_class stream = work_kind_info((enum work_kind)kind)->stream;
             CHECK(name, isfinite(s) && (s > 0) == (stream == STREAM_COMPUTE));
             CHECK(name, cost_host_issue_s(&f.cost, &work) > 0);
-            CHECK(name, (cost_calibration_of(&f.cost, ATTENTION_FA2, &work) != NULL) == (s > 0));
+            CHECK(name,
+                  (cost_calibration_of_work(&f.cost, ATTENTION_FA2, &work) != NULL) == (s > 0));
             CHECK(name, cost_host_issue_s(&ideal.cost, &work) == 0);
             CHECK_CLOSE(name, seconds(&ideal.cost, work), work_flops(&work) / 312e12, 1e-12);
         }
@@ -326,7 +327,7 @@ static void every_kind_has_its_functions(void)
 static void chain_bytes_move_at_gather_rates(void)
 {
     struct cost_fixture f;
-    if (fixture_load(&f, "a100-80g")) {
+    if (cost_fixture_load_device(&f, "a100-80g")) {
         const struct cost_elementwise_chain plain = {
             .bytes_per_element = 6, .kernel_count = 2, .scattered_bytes = 6};
         struct work back = {.kind = WORK_UNPERMUTE,
@@ -342,7 +343,7 @@ static void chain_bytes_move_at_gather_rates(void)
                     1e-12);
         back.permute.weights = 0;
         CHECK("one kernel", cost_host_issue_s(&f.cost, &back) < 2 * f.cost.host_op_s);
-        f.cost.chain[WORK_UNPERMUTE].unweighted_chain = &plain;
+        f.cost.chain[WORK_UNPERMUTE].chain_without_copy_weights = &plain;
         CHECK_CLOSE("scattered", seconds(&f.cost, back),
                     2 * start + (6 * elements + ramp) / (rate * f.cost.memory_scatter_fraction),
                     1e-12);
@@ -410,7 +411,7 @@ static void recorded_operators_cost_as_our_own(void)
     };
     const struct work nothing = {.kind = WORK_OPAQUE};
     struct cost_fixture f;
-    if (fixture_load(&f, "a100-80g"))
+    if (cost_fixture_load_device(&f, "a100-80g"))
         for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
             const struct work *own = &pairs[i].own, *opaque = &pairs[i].opaque;
             CHECK_CLOSE(pairs[i].label, seconds(&f.cost, *opaque), seconds(&f.cost, *own), 0);
@@ -419,8 +420,8 @@ static void recorded_operators_cost_as_our_own(void)
             CHECK_CLOSE(pairs[i].label, work_flops(opaque), work_flops(own), 0);
             CHECK_CLOSE(pairs[i].label, cost_memory_traffic_bytes(&f.cost, ATTENTION_FA2, opaque),
                         cost_memory_traffic_bytes(&f.cost, ATTENTION_FA2, own), 0);
-            CHECK(pairs[i].label, cost_calibration_of(&f.cost, ATTENTION_FA2, opaque) ==
-                                      cost_calibration_of(&f.cost, ATTENTION_FA2, own));
+            CHECK(pairs[i].label, cost_calibration_of_work(&f.cost, ATTENTION_FA2, opaque) ==
+                                      cost_calibration_of_work(&f.cost, ATTENTION_FA2, own));
         }
     CHECK_CLOSE("nothing takes no time", seconds(&f.cost, nothing), 0, 0);
     const struct work slow = {.kind = WORK_OPAQUE,
@@ -442,7 +443,7 @@ static void time_grows_with_every_size(void)
 {
     struct check_random random = check_random_make();
     struct cost_fixture f;
-    if (fixture_load(&f, "a100-80g")) {
+    if (cost_fixture_load_device(&f, "a100-80g")) {
         for (int i = 0; i < 3000; i++) {
             struct work work;
             int grown = (int)check_random_i64(&random, 0, 2);
@@ -476,7 +477,7 @@ static void no_product_or_attention_beats_the_peak(void)
           cost_presets(&names, &count, &list.arena, &list.diag) == STATUS_OK && count == 13);
     for (size_t i = 0; i < count; i++) {
         struct cost_fixture f;
-        if (!fixture_load(&f, names[i])) {
+        if (!cost_fixture_load_device(&f, names[i])) {
             fixture_release(&f);
             continue;
         }
@@ -511,7 +512,7 @@ static void no_product_or_attention_beats_the_peak(void)
 static void every_number_has_a_source(void)
 {
     struct cost_fixture f;
-    if (fixture_load(&f, "h100-96g")) {
+    if (cost_fixture_load_device(&f, "h100-96g")) {
         for (size_t i = 0; i < f.cost.facts.count; i++) {
             const struct cost_fact *fact = &f.cost.facts.row[i];
             CHECK(fact->name,
@@ -520,7 +521,7 @@ static void every_number_has_a_source(void)
                 CHECK(fact->name, strcmp(fact->name, f.cost.facts.row[k].name) != 0);
         }
         struct text text = {0};
-        cost_print(&text, &f.cost);
+        cost_print_numbers_and_sources(&text, &f.cost);
         CHECK("its own", strstr(text.data, "device.memory_bytes_per_s = 2.40 TB/s"));
         CHECK("its base's base's", strstr(text.data, "device.sm_count = 132"));
         text_release(&text);
@@ -534,7 +535,7 @@ static void a_prediction_says_when_it_is_extrapolated(void)
 {
     struct cost_fixture f;
     struct text reason = {0};
-    if (fixture_parse(&f, four_cores)) {
+    if (cost_fixture_parse_device(&f, four_cores)) {
         struct work work = product(8, 8, 512);
         CHECK("inside",
               !cost_is_extrapolated(&f.cost, ATTENTION_FA2, &work, &reason) && !reason.size);
@@ -558,7 +559,7 @@ static void a_prediction_says_when_it_is_extrapolated(void)
         CHECK("nothing to predict", !cost_is_extrapolated(&f.cost, ATTENTION_FA2, &work, NULL));
     }
     fixture_release(&f);
-    if (fixture_load(&f, "h100")) {
+    if (cost_fixture_load_device(&f, "h100")) {
         struct work work = attention(WORK_ATTENTION, 8192, 8192, 16, 8, 256, MASK_CAUSAL);
         reason.size = 0;
         CHECK("wide heads", cost_is_extrapolated(&f.cost, ATTENTION_CUDNN, &work, &reason));
@@ -571,7 +572,7 @@ static void a_prediction_says_when_it_is_extrapolated(void)
 static void attention_must_be_known_to_the_device(void)
 {
     struct cost_fixture f;
-    if (fixture_load(&f, "a100-80g")) {
+    if (cost_fixture_load_device(&f, "a100-80g")) {
         struct loc at = {.name = "x"};
         CHECK_INT("80", cost_check_attention(&f.cost, ATTENTION_FA2, 80, at, &f.diag), STATUS_OK);
         CHECK_INT("fa3", cost_check_attention(&f.cost, ATTENTION_FA3, 128, at, &f.diag),
@@ -645,8 +646,8 @@ static void a_number_may_have_an_interval(void)
         " \"interval\": [\"650 W\", \"700 W\"]}}}";
     struct cost_fixture f;
     struct text out = {0};
-    if (fixture_parse(&f, file)) {
-        cost_print(&out, &f.cost);
+    if (cost_fixture_parse_device(&f, file)) {
+        cost_print_numbers_and_sources(&out, &f.cost);
         CHECK("printed",
               strstr(out.data, "device.power = 700 W, machines from 650 W to 700 W  (") != NULL);
         CHECK_CLOSE("the value counts", f.cost.device_power, 700, 0);

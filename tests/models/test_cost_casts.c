@@ -42,7 +42,7 @@ static const struct {
 static void casts_take_what_was_measured(void)
 {
     struct cost_fixture f;
-    if (fixture_load(&f, "b200"))
+    if (cost_fixture_load_device(&f, "b200"))
         for (size_t i = 0; i < ARRAY_LEN(kernels); i++) {
             struct work work = kernels[i].work;
             work.out = DTYPE_E4M3;
@@ -58,7 +58,7 @@ static void casts_take_what_was_measured(void)
 static void products_take_what_was_measured(void)
 {
     struct cost_fixture f;
-    if (fixture_load(&f, "b200")) {
+    if (cost_fixture_load_device(&f, "b200")) {
         CHECK_CLOSE("forward",
                     seconds(&f.cost, matmul_work_of(131072, 2048, 7168, MATMUL_NT, SCALING_MX)),
                     1671.2e-6, 0.1);
@@ -102,7 +102,7 @@ static void fp8_gains_lost_to_casts_as_measured(void)
         {"DeepSeek-V3", 128000, 2048, 7168, 1.19, 1.60},
     };
     struct cost_fixture f;
-    if (fixture_load(&f, "b200")) {
+    if (cost_fixture_load_device(&f, "b200")) {
         for (size_t i = 0; i < ARRAY_LEN(linears); i++) {
             double got = gain(&f.cost, linears[i].m, linears[i].n, linears[i].k);
             CHECK(linears[i].label, got > linears[i].low - 0.08 && got < linears[i].high + 0.08);
@@ -151,7 +151,7 @@ static void attention_in_8_bits_takes_what_was_measured(void)
                                           .mask = rows[i].window > 0 ? MASK_WINDOW : MASK_CAUSAL,
                                           .window = rows[i].window,
                                           .scaling = rows[i].scaling}};
-        if (fixture_load(&f, rows[i].device)) {
+        if (cost_fixture_load_device(&f, rows[i].device)) {
             CHECK_CLOSE(rows[i].label, 1e3 * cost_work_burst_s(&f.cost, ATTENTION_CUDNN, &work),
                         rows[i].forward_ms, rows[i].off);
             work.kind = WORK_ATTENTION_BACKWARD;
@@ -234,7 +234,7 @@ static void expert_layer_fp8_gain_after_casts(void)
     } layers[] = {{"Llama 4 Scout", 5120, 8192, 1.431, 1.68},
                   {"DeepSeek-V3", 7168, 2048, 1.148, 1.47}};
     struct cost_fixture f;
-    if (fixture_load(&f, "b200")) {
+    if (cost_fixture_load_device(&f, "b200")) {
         double got[ARRAY_LEN(layers)];
         for (size_t i = 0; i < ARRAY_LEN(layers); i++) {
             got[i] = layer_s(&f.cost, layers[i].h, layers[i].f, SCALING_NONE) /
@@ -269,7 +269,7 @@ static void products_of_a_b300_take_what_was_measured(void)
     enum { ROWS = 15872 };
     static const int64_t shapes[4][2] = {{4096, 12288}, {4096, 4096}, {4096, 16384}, {16384, 4096}};
     struct cost_fixture f;
-    if (fixture_load(&f, "b300"))
+    if (cost_fixture_load_device(&f, "b300"))
         for (size_t i = 0; i < ARRAY_LEN(b300); i++) {
             double products_s = 0, casts_s = 0;
             for (int p = 0; p < 12; p++) {

@@ -15,7 +15,7 @@ static void a_measured_shape_takes_what_was_measured(void)
     struct cost_fixture f;
     struct work cube = product(1000, 1000, 1000);
     struct cost_point point = {cube, 3, 0, false};
-    if (!fixture_parse(&f, toy))
+    if (!cost_fixture_parse_device(&f, toy))
         return;
     CHECK_CLOSE("without points", cube_product_s(&f.cost), 2, 1e-12);
     f.cost.points = (struct cost_points){.count = 1, .row = &point};
@@ -67,7 +67,7 @@ static void shapes_near_measured_ones_are_corrected(void)
         int64_t s = nearby[i].sides;
         const struct work shapes[] = {product(1000 * s, 1000, 1000), product(1000, 1000 * s, 1000),
                                       product(1000, 1000, 1000 * s), product(1000 / s, 1000, 1000)};
-        if (!fixture_parse(&f, toy))
+        if (!cost_fixture_parse_device(&f, toy))
             return;
         for (size_t k = 0; k < nearby[i].count; k++) {
             row[k] = (struct cost_point){.work = shapes[k]};
@@ -86,7 +86,7 @@ static void only_eight_nearest_points_count(void)
 {
     struct cost_fixture f;
     struct cost_point row[10];
-    if (!fixture_parse(&f, toy))
+    if (!cost_fixture_parse_device(&f, toy))
         return;
     for (int i = 0; i < 10; i++) {
         bool far = i == 0 || i == 9;
@@ -103,7 +103,7 @@ static void attention_has_points_by_implementation_and_mask(void)
     struct cost_fixture f;
     struct work tile = attention(WORK_ATTENTION, 1000, 1000, 4, 4, 100, MASK_CAUSAL);
     struct cost_point point = {tile, 7, ATTENTION_FA2, false};
-    if (!fixture_parse(&f, toy))
+    if (!cost_fixture_parse_device(&f, toy))
         return;
     double formula = seconds(&f.cost, tile);
     f.cost.points = (struct cost_points){.count = 1, .row = &point};
@@ -124,7 +124,7 @@ static void attention_has_points_by_implementation_and_mask(void)
 
 /* Each function changes one attribute of a work. It returns false if the attribute is none of the
  * kind of work; the work is then not to be used. */
-static bool change_accumulation(struct work *work)
+static bool toggle_matmul_accumulate(struct work *work)
 {
     work->matmul.accumulate = !work->matmul.accumulate;
     return work->kind == WORK_MATMUL;
@@ -177,7 +177,7 @@ static const struct {
     const char *label;
     bool (*change)(struct work *work);
 } attributes[] = {
-    {"accumulation", change_accumulation},
+    {"accumulation", toggle_matmul_accumulate},
     {"form", change_matmul_form},
     {"result", change_result_dtype},
     {"full mask", set_full_mask},
@@ -187,7 +187,7 @@ static const struct {
     {"key heads", set_kv_heads_to_query_heads},
 };
 
-static bool costs_have_point_of_work(const struct device_cost *cost, const struct work *work)
+static bool has_measured_point_of_work(const struct device_cost *cost, const struct work *work)
 {
     for (size_t i = 0; i < cost->points.count; i++)
         if (memcmp(cost->points.row[i].work.p, work->p, sizeof work->p) == 0 &&
@@ -205,7 +205,7 @@ static void near_shapes_scale_measured_times(void)
 {
     struct cost_fixture f;
     int checked = 0;
-    if (!fixture_load(&f, "b200"))
+    if (!cost_fixture_load_device(&f, "b200"))
         return;
     struct device_cost bare = f.cost;
     bare.points.count = 0;
@@ -214,7 +214,7 @@ static void near_shapes_scale_measured_times(void)
             const struct cost_point *point = &f.cost.points.row[i];
             struct device_cost one = f.cost;
             struct work twin = point->work;
-            if (!attributes[k].change(&twin) || costs_have_point_of_work(&f.cost, &twin))
+            if (!attributes[k].change(&twin) || has_measured_point_of_work(&f.cost, &twin))
                 continue;
             const enum attention_impl impl = (enum attention_impl)point->impl;
             one.points = (struct cost_points){.count = 1, .row = &f.cost.points.row[i]};
@@ -237,7 +237,7 @@ static void near_shapes_scale_measured_times(void)
 static void a_preset_has_points_that_its_base_keeps_to_itself(void)
 {
     struct cost_fixture f;
-    if (fixture_load(&f, "b200")) {
+    if (cost_fixture_load_device(&f, "b200")) {
         /* b200-points.csv: 4096 x 8192, k = 7168, dx: 481.7 us, at 1000 TFLOP/s */
         struct work dx = product(4096, 8192, 7168);
         dx.matmul.form = MATMUL_NN;
@@ -251,7 +251,7 @@ static void a_preset_has_points_that_its_base_keeps_to_itself(void)
         CHECK("and points come with their source", f.cost.points.source != NULL);
     }
     fixture_release(&f);
-    if (fixture_load(&f, "gb200"))
+    if (cost_fixture_load_device(&f, "gb200"))
         CHECK_INT("a device with rates of its own has none", (int64_t)f.cost.points.count, 0);
     fixture_release(&f);
 }

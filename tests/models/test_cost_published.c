@@ -6,14 +6,14 @@
 
 /* The ring that one rank computes in LoongTrain's 2D attention, as schedules model it: one causal square, then half
  * tiles. In each step every rank waits for the slowest (arXiv 2406.18485, section 4). */
-struct loongtrain_ring {
+struct loongtrain_ring_of_rank {
     const struct device_cost *cost;
     int64_t rows, heads, kv_heads; /* tokens and heads of one rank */
     int64_t steps;
 };
 
-static double tile_s(const struct loongtrain_ring *ring, enum work_kind kind, int64_t q, int64_t kv,
-                     enum mask mask)
+static double tile_s(const struct loongtrain_ring_of_rank *ring, enum work_kind kind, int64_t q,
+                     int64_t kv, enum mask mask)
 {
     double total =
         seconds(ring->cost, attention(kind, q, kv, ring->heads, ring->kv_heads, 128, mask));
@@ -27,7 +27,7 @@ static double tile_s(const struct loongtrain_ring *ring, enum work_kind kind, in
     return total + 2 * seconds(ring->cost, add);
 }
 
-static double ring_s(const struct loongtrain_ring *ring, enum work_kind kind)
+static double ring_s(const struct loongtrain_ring_of_rank *ring, enum work_kind kind)
 {
     int64_t c = ring->rows;
     double half_queries = tile_s(ring, kind, c / 2, c, MASK_FULL);
@@ -52,10 +52,10 @@ static const struct {
 static void loongtrain_operators_are_reproduced(void)
 {
     struct cost_fixture f;
-    if (fixture_load(&f, "a100-80g")) {
+    if (cost_fixture_load_device(&f, "a100-80g")) {
         double forward = 0, backward = 0, both = 0;
         for (size_t i = 0; i < ARRAY_LEN(loongtrain); i++) {
-            struct loongtrain_ring ring = {&f.cost, loongtrain[i].tokens / 8, 4, 1, 8};
+            struct loongtrain_ring_of_rank ring = {&f.cost, loongtrain[i].tokens / 8, 4, 1, 8};
             double a = ring_s(&ring, WORK_ATTENTION), b = ring_s(&ring, WORK_ATTENTION_BACKWARD);
             double published = loongtrain[i].forward_and_backward_s - loongtrain[i].forward_s;
             CHECK_CLOSE("forward", a, loongtrain[i].forward_s, 0.09);
@@ -90,11 +90,12 @@ static const struct {
 static void other_loongtrain_rings_are_near(void)
 {
     struct cost_fixture f;
-    if (fixture_load(&f, "a100-80g")) {
+    if (cost_fixture_load_device(&f, "a100-80g")) {
         for (size_t i = 0; i < ARRAY_LEN(other_rings); i++) {
             int64_t kv_heads = other_rings[i].hp < 8 ? 8 / other_rings[i].hp : 1;
-            struct loongtrain_ring ring = {&f.cost, other_rings[i].tokens / other_rings[i].cp,
-                                           32 / other_rings[i].hp, kv_heads, other_rings[i].cp};
+            struct loongtrain_ring_of_rank ring = {
+                &f.cost, other_rings[i].tokens / other_rings[i].cp, 32 / other_rings[i].hp,
+                kv_heads, other_rings[i].cp};
             CHECK_CLOSE(other_rings[i].label,
                         ring_s(&ring, WORK_ATTENTION) + ring_s(&ring, WORK_ATTENTION_BACKWARD),
                         other_rings[i].forward_and_backward_s, 0.05);
@@ -118,7 +119,7 @@ static void cudnn_rates_are_reproduced(void)
 {
     struct cost_fixture f;
     double square[2] = {0, 0};
-    if (fixture_load(&f, "h200")) {
+    if (cost_fixture_load_device(&f, "h200")) {
         f.cost.device_power = 0; /* short runs */
         for (size_t i = 0; i < ARRAY_LEN(cudnn); i++) {
             double s = (double)cudnn[i].tokens;
@@ -139,7 +140,7 @@ static void cudnn_rates_are_reproduced(void)
         for (int pass = 0; pass < 2; pass++)
             CHECK("within the residual its file states",
                   sqrt(square[pass]) <=
-                      f.cost.attention[ATTENTION_CUDNN][pass].calibration.residual);
+                      f.cost.attention[ATTENTION_CUDNN][pass].calibration.rms_relative_error);
         double rate = 2 * 8192.0 * 8192 * 8192 / seconds(&f.cost, product(8192, 8192, 8192));
         CHECK("8192^3 runs at 769-798 TFLOP/s", rate >= 769e12 && rate <= 798e12);
     }
@@ -175,7 +176,7 @@ static void cudnn_on_blackwell_is_reproduced(void)
 {
     for (size_t d = 0; d < ARRAY_LEN(blackwell); d++) {
         struct cost_fixture f;
-        if (fixture_load(&f, blackwell[d].device)) {
+        if (cost_fixture_load_device(&f, blackwell[d].device)) {
             double limit = f.cost.device_power;
             for (size_t i = 0; i < ARRAY_LEN(blackwell[d].row); i++) {
                 int64_t s = blackwell[d].row[i].tokens;
@@ -227,7 +228,7 @@ static void other_heads_on_blackwell_are_reproduced(void)
     for (size_t d = 0; d < ARRAY_LEN(blackwell_heads); d++) {
         const char *device = blackwell_heads[d].device;
         struct cost_fixture f;
-        if (fixture_load(&f, device)) {
+        if (cost_fixture_load_device(&f, device)) {
             f.cost.device_power = 0; /* short runs */
             for (size_t i = 0; i < ARRAY_LEN(blackwell_heads[d].row); i++) {
                 int64_t s = blackwell_heads[d].row[i].tokens;
@@ -258,7 +259,7 @@ static void other_heads_on_blackwell_are_reproduced(void)
 static void cudnn_on_a_b300_is_reproduced(void)
 {
     struct cost_fixture f;
-    if (fixture_load(&f, "b300")) {
+    if (cost_fixture_load_device(&f, "b300")) {
         f.cost.device_power = 0; /* short runs */
         struct work work = attention(WORK_ATTENTION, 8192, 62208, 9, 9, 128, MASK_FULL);
         CHECK_CLOSE("8K queries", cost_work_s(&f.cost, ATTENTION_CUDNN, &work) * 1e3, 1.175, 0.05);
@@ -283,7 +284,7 @@ enum { HOPPER_ROWS = ARRAY_LEN(hopper) };
 static void hopper_rates_are_reproduced(void)
 {
     struct cost_fixture f;
-    if (fixture_load(&f, "h100")) {
+    if (cost_fixture_load_device(&f, "h100")) {
         f.cost.device_power = 0; /* short runs */
         for (int impl = 0; impl < 2; impl++)
             for (int pass = 0; pass < 2; pass++) {
@@ -300,7 +301,7 @@ static void hopper_rates_are_reproduced(void)
                     square += (rate / want - 1) * (rate / want - 1) / HOPPER_ROWS;
                 }
                 CHECK("within the residual its file states",
-                      sqrt(square) <= f.cost.attention[used][pass].calibration.residual);
+                      sqrt(square) <= f.cost.attention[used][pass].calibration.rms_relative_error);
             }
     }
     fixture_release(&f);
@@ -316,7 +317,7 @@ static void heads_of_256_are_reproduced(void)
         double fa2, fa3, cudnn;
     } rows[] = {{4096, 323, 736, 581}, {8192, 324, 746, 580}, {16384, 326, 756, 581}};
     struct cost_fixture f;
-    if (fixture_load(&f, "h100")) {
+    if (cost_fixture_load_device(&f, "h100")) {
         f.cost.device_power = 0; /* short runs */
         for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
             int64_t s = rows[i].tokens, heads = (int64_t)8 * 16384 / s;
@@ -340,7 +341,7 @@ static void triton_is_slower_as_published(void)
     static const char *const devices[] = {"a100-80g", "h100"};
     for (size_t i = 0; i < 2 * ARRAY_LEN(devices); i++) {
         struct cost_fixture f;
-        if (fixture_load(&f, devices[i / 2])) {
+        if (cost_fixture_load_device(&f, devices[i / 2])) {
             int64_t s = i % 2 ? 2048 : 16384, heads = 16 * 16384 / s;
             struct work work = attention(WORK_ATTENTION, s, s, heads, heads, 128, MASK_CAUSAL);
             double forward = cost_work_s(&f.cost, ATTENTION_TRITON, &work) /
@@ -360,7 +361,7 @@ static void triton_is_slower_as_published(void)
 static void the_first_flash_attention_is_slower_as_published(void)
 {
     struct cost_fixture f;
-    if (fixture_load(&f, "a100-80g")) {
+    if (cost_fixture_load_device(&f, "a100-80g")) {
         for (int64_t s = 2048; s <= 16384; s *= 8) {
             int64_t heads = 16 * 16384 / s;
             struct work work = attention(WORK_ATTENTION, s, s, heads, heads, 128, MASK_FULL);
@@ -384,7 +385,7 @@ static void the_first_flash_attention_is_slower_as_published(void)
 static void head_dim_80_costs_as_padded_to_96(void)
 {
     struct cost_fixture f;
-    if (fixture_load(&f, "a100-80g")) {
+    if (cost_fixture_load_device(&f, "a100-80g")) {
         double rate[2];
         for (int i = 0; i < 2; i++) {
             int64_t dim = i ? 80 : 128;

@@ -1,5 +1,6 @@
 /* tests/models/test_hf_config.c: config.json files of Hugging Face are read with the published parameters; what is not
- * modelled is named. Whole files are those of tests/data/configs/. Small ones are texts here (check_json()). */
+ * modelled is named. Whole files are those of tests/data/configs/. Small ones are texts here
+ * (check_json_from_single_quotes()). */
 #include "models/hf_config.h"
 
 #include "tests/check.h"
@@ -50,7 +51,7 @@ static enum status load_dense_proxy(struct transformer *t, struct arena *arena, 
 static enum status parse_config(struct transformer *t, struct arena *arena, const char *path,
                                 const char *config, const char *ignore, struct diag *diag)
 {
-    const char *text = check_json(config);
+    const char *text = check_json_from_single_quotes(config);
     return hf_config_parse(t, arena, path, text, strlen(text), ignore, diag);
 }
 
@@ -216,7 +217,7 @@ static void proxies_keep_what_a_dense_model_can_have(void)
         struct json json = {0};
         struct transformer t;
         const char *label = rows[i].label;
-        const char *text = check_json(rows[i].text);
+        const char *text = check_json_from_single_quotes(rows[i].text);
         CHECK_INT(label, json_parse(&json, "c.json", text, strlen(text), NULL), STATUS_OK);
         CHECK_INT(label, hf_config_read(&t, &arena, "c.json", json_root(&json), NULL, true, &diag),
                   STATUS_OK);

@@ -103,7 +103,7 @@ static const struct {
      .2 * .2 + .08 * .08, "layers as short as these"},
 };
 
-static void interval_of_unmeasured_features(void)
+static void unmeasured_features_widen_interval(void)
 {
     struct evidence e = parse_test_evidence();
     const double q = 2.015048;
@@ -121,7 +121,7 @@ static void interval_of_unmeasured_features(void)
         run.layer_s = runs[i].layer_s;
         const struct interval t = interval_of_run(&e, RESIDUAL_TIME, &run, NULL);
         const double s2 = .05 * .05 + runs[i].variance + (run.layer_s >= 1 ? .2e-3 * .2e-3 : 0);
-        CHECK_CLOSE(runs[i].label, t.deviation, sqrt(s2), 1e-9);
+        CHECK_CLOSE(runs[i].label, t.log_standard_deviation, sqrt(s2), 1e-9);
         CHECK_CLOSE(runs[i].label, interval_low(&t, 10), 10 * exp(-q * sqrt(s2)), 1e-6);
         CHECK_CLOSE(runs[i].label, interval_high(&t, 10),
                     10 * exp(q * sqrt(s2) * (2 - .05 * .05 / s2)), 1e-6);
@@ -135,14 +135,15 @@ static void interval_of_unmeasured_features(void)
 }
 
 /* A framework without a profile is unmeasured, though the profile that stands for it is measured. */
-static void interval_of_unprofiled_framework(void)
+static void unprofiled_framework_is_unmeasured(void)
 {
     struct evidence e = parse_test_evidence();
     struct residual run = make_residual_run();
     struct text named = {0};
     run.real_framework = "lightning";
     const struct interval t = interval_of_run(&e, RESIDUAL_TIME, &run, NULL);
-    CHECK_CLOSE("deviation", t.deviation, sqrt(.05 * .05 + .1 * .1 + .2e-3 * .2e-3), 1e-9);
+    CHECK_CLOSE("deviation", t.log_standard_deviation, sqrt(.05 * .05 + .1 * .1 + .2e-3 * .2e-3),
+                1e-9);
     if (CHECK("a feature", t.unmeasured_count > 0))
         interval_put_unmeasured(&named, &t.unmeasured[0], &run);
     CHECK_TEXT("named", named.data != NULL ? named.data : "", "lightning, described by profile x");
@@ -150,13 +151,13 @@ static void interval_of_unprofiled_framework(void)
     evidence_release(&e);
 }
 
-static void interval_without_own_laboratory(void)
+static void interval_can_leave_out_a_laboratory(void)
 {
     struct evidence e = parse_test_evidence();
     const struct residual run = make_residual_run();
     const struct interval t = interval_of_run(&e, RESIDUAL_TIME, &run, "A");
     /* only A measured the profile, tensor parallelism and fa2 on a100 */
-    CHECK_CLOSE("without A", t.deviation * t.deviation,
+    CHECK_CLOSE("without A", t.log_standard_deviation * t.log_standard_deviation,
                 .05 * .05 + .1 * .1 + .12 * .12 + .07 * .07 + .2e-3 * .2e-3, 1e-9);
     CHECK("no row is left of the device", !t.device_is_measured);
     struct evidence empty = {0};
@@ -165,12 +166,12 @@ static void interval_without_own_laboratory(void)
     evidence_release(&e);
 }
 
-static void interval_of_memory_error(void)
+static void memory_interval_gives_fit_chance(void)
 {
     struct evidence e = parse_test_evidence();
     struct residual run = make_residual_run();
     struct interval m = interval_of_run(&e, RESIDUAL_MEMORY, &run, NULL);
-    CHECK_CLOSE("all measured", m.deviation, .12, 1e-9);
+    CHECK_CLOSE("all measured", m.log_standard_deviation, .12, 1e-9);
     CHECK_CLOSE("it is even", interval_low(&m, 1) * interval_high(&m, 1), 1, 1e-9);
     CHECK_CLOSE("at the limit", interval_fit_probability(&m, 77, 77), 0.5, 1e-9);
     CHECK_CLOSE("77.0 of 79.1 GiB", interval_fit_probability(&m, 77.0, 79.1),
@@ -180,13 +181,14 @@ static void interval_of_memory_error(void)
     CHECK_CLOSE("infinite", interval_fit_probability(&m, 77, INFINITY), 1, 0);
     run.real_framework = "lightning"; /* its tensor parallelism is its own */
     m = interval_of_run(&e, RESIDUAL_MEMORY, &run, NULL);
-    CHECK_CLOSE("a framework without a profile", m.deviation * m.deviation,
+    CHECK_CLOSE("a framework without a profile",
+                m.log_standard_deviation * m.log_standard_deviation,
                 .12 * .12 + .09 * .09 + .14 * .14, 1e-9);
     run.real_framework = NULL;
     run.framework = "neutral";
     run.host_optimizer = true;
     m = interval_of_run(&e, RESIDUAL_MEMORY, &run, NULL);
-    CHECK_CLOSE("neutral, a new mechanism", m.deviation * m.deviation,
+    CHECK_CLOSE("neutral, a new mechanism", m.log_standard_deviation * m.log_standard_deviation,
                 .12 * .12 + .09 * .09 + .14 * .14, 1e-9);
     m.low = NAN;
     CHECK_CLOSE("no interval: by the figures", interval_fit_probability(&m, 77, 76), 0, 0);
@@ -207,10 +209,10 @@ static void own_runs_move_and_narrow_interval(void)
     struct interval after = interval_of_run(&e, RESIDUAL_TIME, &run, NULL);
     CHECK_INT("runs", after.own_run_count, 1);
     CHECK_CLOSE("shift", after.log_shift_by_own_runs, log(1.2) / 2, 1e-9);
-    CHECK_CLOSE("variance", after.deviation * after.deviation,
-                0.75 * before.deviation * before.deviation, 1e-9);
+    CHECK_CLOSE("variance", after.log_standard_deviation * after.log_standard_deviation,
+                0.75 * before.log_standard_deviation * before.log_standard_deviation, 1e-9);
     CHECK_CLOSE("an end", log(interval_low(&after, 1)),
-                after.log_shift_by_own_runs - 2.015048 * after.deviation, 1e-6);
+                after.log_shift_by_own_runs - 2.015048 * after.log_standard_deviation, 1e-6);
     struct residual other =
         make_residual_run(); /* shares only the base, and a little of short layers */
     other.framework = "w";
@@ -253,10 +255,10 @@ static void wrong_tables_are_refused(void)
 }
 
 static const struct check_case cases[] = {
-    {"of what was not measured", interval_of_unmeasured_features},
-    {"of a framework without a profile", interval_of_unprofiled_framework},
-    {"a laboratory is left out", interval_without_own_laboratory},
-    {"of memory", interval_of_memory_error},
+    {"of what was not measured", unmeasured_features_widen_interval},
+    {"of a framework without a profile", unprofiled_framework_is_unmeasured},
+    {"a laboratory is left out", interval_can_leave_out_a_laboratory},
+    {"of memory", memory_interval_gives_fit_chance},
     {"own runs shift and narrow", own_runs_move_and_narrow_interval},
     {"wrong tables are refused", wrong_tables_are_refused},
 };

@@ -64,8 +64,8 @@ static void the_table_follows_its_latency_and_bandwidth(void)
     nccl_tests_load(&points, check_path("data/calibration/all_reduce_8.txt"), NULL, 1 << 20, &diag);
     CHECK_INT("rows of a MiB or more", (int64_t)points.count, 8);
     CHECK_INT("fitted", calibrate_links(&links, &points, &options, &diag), STATUS_OK);
-    CHECK_CLOSE("latency", links.link[CALIBRATE_RING].latency_s, 3e-6, 0.01);
-    CHECK_CLOSE("bandwidth", links.link[CALIBRATE_RING].bytes_per_s, 189.5e9, 0.01);
+    CHECK_CLOSE("latency", links.link_by_class[CALIBRATE_RING].latency_s, 3e-6, 0.01);
+    CHECK_CLOSE("bandwidth", links.link_by_class[CALIBRATE_RING].bytes_per_s, 189.5e9, 0.01);
     link_calibration_release(&links);
     diag_release(&diag);
     points_release(&points);

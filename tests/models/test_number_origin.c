@@ -30,11 +30,11 @@ static void origin_member_sets_number_origin(void)
         enum number_origin how;
         const char *text = objects[i].object;
         CHECK_INT(text, json_parse(&json, "f", text, strlen(text), &diag), STATUS_OK);
-        enum status status = number_origin_read(json_root(&json), &how, &diag);
+        enum status status = number_origin_read_json(json_root(&json), &how, &diag);
         CHECK_INT(text, status, objects[i].message == NULL ? STATUS_OK : STATUS_BAD_INPUT);
         CHECK_TEXT(text, diag.text, objects[i].message == NULL ? "" : objects[i].message);
         CHECK_INT(text, how, objects[i].how);
-        CHECK_INT(text, number_origin_is_not_stated(how), objects[i].unstated);
+        CHECK_INT(text, number_origin_is_guessed(how), objects[i].unstated);
         json_release(&json);
         diag_release(&diag);
     }

@@ -57,7 +57,7 @@ static void a_layer_lists_its_tensors_in_order(void)
 {
     struct tensor_spec tensors[TRANSFORMER_MAX_TENSORS];
     char text[1024];
-    size_t count = transformer_layer_tensors(&llama2_7b, 0, tensors, ARRAY_LEN(tensors));
+    size_t count = transformer_list_layer_tensors(&llama2_7b, 0, tensors, ARRAY_LEN(tensors));
     print_tensors(text, sizeof text, tensors, count);
     CHECK_TEXT("llama", text,
                "norm1.weight 4096x1\nwqkv.weight 12288x4096\nwo.weight 4096x4096\n"
@@ -66,7 +66,7 @@ static void a_layer_lists_its_tensors_in_order(void)
     olmo.norm_place = NORM_AFTER;
     olmo.qk_norm = olmo.qk_norm_wide = true;
     olmo.kv_heads = 8;
-    count = transformer_layer_tensors(&olmo, 0, tensors, ARRAY_LEN(tensors));
+    count = transformer_list_layer_tensors(&olmo, 0, tensors, ARRAY_LEN(tensors));
     print_tensors(text, sizeof text, tensors, count);
     CHECK_TEXT("olmo", text,
                "wqkv.weight 6144x4096\nq_norm.weight 4096x1\nk_norm.weight 1024x1\n"
@@ -75,13 +75,13 @@ static void a_layer_lists_its_tensors_in_order(void)
     struct transformer gemma = llama2_7b;
     gemma.norm_place = NORM_BOTH;
     gemma.activation = ACTIVATION_GEGLU;
-    count = transformer_layer_tensors(&gemma, 0, tensors, ARRAY_LEN(tensors));
+    count = transformer_list_layer_tensors(&gemma, 0, tensors, ARRAY_LEN(tensors));
     print_tensors(text, sizeof text, tensors, count);
     CHECK_TEXT("gemma", text,
                "norm1.weight 4096x1\nwqkv.weight 12288x4096\nwo.weight 4096x4096\n"
                "norm1_after.weight 4096x1\nnorm2.weight 4096x1\nw13.weight 22016x4096\n"
                "w2.weight 4096x11008\nnorm2_after.weight 4096x1\n");
-    count = transformer_layer_tensors(&gpt, 0, tensors, ARRAY_LEN(tensors));
+    count = transformer_list_layer_tensors(&gpt, 0, tensors, ARRAY_LEN(tensors));
     print_tensors(text, sizeof text, tensors, count);
     CHECK_TEXT("gpt", text,
                "norm1.weight 6x1\nnorm1.bias 6x1\nwqkv.weight 16x6\nwqkv.bias 16x1\n"
@@ -96,34 +96,34 @@ static void embedding_head_tensors_are_listed(void)
     char text[256];
     struct transformer tied = gpt;
     print_tensors(text, sizeof text, tensors,
-                  transformer_embedding_tensors(&gpt, tensors, ARRAY_LEN(tensors)));
+                  transformer_list_embedding_tensors(&gpt, tensors, ARRAY_LEN(tensors)));
     CHECK_TEXT("before", text, "embedding.weight 11x6\npositions.weight 7x6\n");
     print_tensors(text, sizeof text, tensors,
-                  transformer_head_tensors(&gpt, tensors, ARRAY_LEN(tensors)));
+                  transformer_list_head_tensors(&gpt, tensors, ARRAY_LEN(tensors)));
     CHECK_TEXT("after", text, "norm.weight 6x1\nnorm.bias 6x1\nhead.weight 11x6\n");
     tied.tied_head = true;
     print_tensors(text, sizeof text, tensors,
-                  transformer_head_tensors(&tied, tensors, ARRAY_LEN(tensors)));
+                  transformer_list_head_tensors(&tied, tensors, ARRAY_LEN(tensors)));
     CHECK_TEXT("tied", text, "norm.weight 6x1\nnorm.bias 6x1\n");
     print_tensors(text, sizeof text, tensors,
-                  transformer_embedding_tensors(&llama2_7b, tensors, ARRAY_LEN(tensors)));
+                  transformer_list_embedding_tensors(&llama2_7b, tensors, ARRAY_LEN(tensors)));
     CHECK_TEXT("rope", text, "embedding.weight 32000x4096\n");
 }
 
 static void a_short_array_is_not_overrun(void)
 {
     struct tensor_spec tensors[2] = {{"kept", 1, 1}, {"kept", 1, 1}};
-    CHECK_INT("count", (int64_t)transformer_layer_tensors(&gpt, 0, tensors, 1), 14);
+    CHECK_INT("count", (int64_t)transformer_list_layer_tensors(&gpt, 0, tensors, 1), 14);
     CHECK_TEXT("second", tensors[1].name, "kept");
 }
 
 static void parameters_are_exact(void)
 {
     CHECK_INT("llama-2-7b", transformer_parameters(&llama2_7b), INT64_C(6738415616));
-    CHECK_INT("a layer", transformer_layer_parameters(&llama2_7b),
+    CHECK_INT("a layer", transformer_largest_layer_parameters(&llama2_7b),
               4 * 4096 * 4096 + 3 * 4096 * 11008 + 2 * 4096);
     /* parameters by hand, from the list above: 6+6 +96+16 +2+2 +48+6 +6+6 +60+10 +60+6 */
-    CHECK_INT("gpt layer", transformer_layer_parameters(&gpt), 330);
+    CHECK_INT("gpt layer", transformer_largest_layer_parameters(&gpt), 330);
     CHECK_INT("gpt", transformer_parameters(&gpt), 2 * 330 + 66 + 42 + 12 + 66);
 }
 
@@ -143,10 +143,10 @@ static void flops_follow_from_shapes(void)
 {
     CHECK_INT("24 h^2", transformer_layer_linear_flops_per_token(&one_layer), 24 * 64 * 64);
     CHECK_INT("head", transformer_head_flops_per_token(&one_layer), 2 * 64 * 10);
-    CHECK_CLOSE("full: 4 s^2 h", transformer_attention_flops(&one_layer, 1000, false), 4e6 * 64,
-                1e-15);
-    CHECK_CLOSE("causal: 2 s^2 h", transformer_attention_flops(&one_layer, 1000, true), 2e6 * 64,
-                1e-15);
+    CHECK_CLOSE("full: 4 s^2 h", transformer_layer_attention_flops(&one_layer, 1000, false),
+                4e6 * 64, 1e-15);
+    CHECK_CLOSE("causal: 2 s^2 h", transformer_layer_attention_flops(&one_layer, 1000, true),
+                2e6 * 64, 1e-15);
     CHECK_CLOSE("dense", transformer_visible_attention_flops(&one_layer, 1000), 2e6 * 64, 1e-15);
     /* MQA, SwiGLU: 2 h^2 for q, 2 h^2 for o, 4 h 16 for k and v, 6 h f */
     struct transformer mqa = one_layer;
@@ -175,7 +175,7 @@ static void flops_of_windows_are_those_of_visible_pairs(void)
     chunked.attention_window = 3;
     chunked.window_chunks = true;
     CHECK_CLOSE("chunks", transformer_visible_attention_flops(&chunked, 8),
-                transformer_attention_flops(&chunked, 8, true) * (1 + 22.0 / 64) / 2, 1e-12);
+                transformer_layer_attention_flops(&chunked, 8, true) * (1 + 22.0 / 64) / 2, 1e-12);
 }
 
 static void flops_of_sparse_attention_are_those_of_kept_keys(void)

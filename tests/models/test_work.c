@@ -146,7 +146,7 @@ static const struct {
     {"1M tokens", INT64_C(1) << 20, INT64_C(1) << 20, MASK_CAUSAL, 0, 0, 549756338176.0},
 };
 
-static void pairs_of_known_masks(void)
+static void visible_pairs_of_masks_by_hand(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
         struct work work = {.kind = WORK_ATTENTION};
@@ -381,7 +381,7 @@ static const struct check_case cases[] = {
     {"names come back", dtype_and_kind_names_are_found},
     {"kinds run on their class of stream", work_kinds_run_on_own_stream_classes},
     {"pairs are exact", visible_pairs_match_brute_force},
-    {"pairs of known masks", pairs_of_known_masks},
+    {"pairs of known masks", visible_pairs_of_masks_by_hand},
     {"flops and bytes by hand", flops_and_bytes_by_hand},
     {"every kind has bytes", every_kind_has_bytes},
     {"payloads and groups", payload_and_group_of_works},

@@ -8,7 +8,7 @@
 /* Returns a work of the kind whose k-th optional parameter is bit k of `set`. The other parameters
  * are 2, or 0 if their values have names. If attention has scales, they are those of MXFP8, with
  * which it has the most operands. */
-static struct work some(enum work_kind kind, uint32_t set)
+static struct work make_work_with_optional_params(enum work_kind kind, uint32_t set)
 {
     uint32_t optional = 0;
     struct work work = {.kind = (uint8_t)kind};
@@ -42,7 +42,7 @@ static void operand_counts_match_work_kinds(void)
             uint32_t fewest = UINT32_MAX, largest = 0;
             for (uint32_t set = 0; set < count_optional_parameter_sets(info); set++) {
                 struct work_operand o[WORK_OPERANDS_MAX];
-                struct work work = some((enum work_kind)i, set);
+                struct work work = make_work_with_optional_params((enum work_kind)i, set);
                 uint32_t count = work_operands(&work, (enum work_side)side, 1, o);
                 bool optional = false;
                 for (uint32_t k = 0; k < count; k++) {
@@ -50,8 +50,9 @@ static void operand_counts_match_work_kinds(void)
                     optional = o[k].optional;
                     CHECK(info->name, o[k].optional || !o[k].is_absent_in_microbench);
                     CHECK(info->name, o[k].count > 0);
-                    CHECK(info->name, side == WORK_READS ? o[k].in_place_write < info->writes_max
-                                                         : o[k].in_place_write < 0);
+                    CHECK(info->name, side == WORK_READS
+                                          ? o[k].in_place_write_index < info->writes_max
+                                          : o[k].in_place_write_index < 0);
                 }
                 largest = count > largest ? count : largest;
                 while (count > 0 && o[count - 1].optional)
@@ -68,7 +69,7 @@ static void is(const char *label, const struct work_operand *o, uint64_t count, 
 {
     CHECK_INT(label, o->count, count);
     CHECK_INT(label, o->dtype, dtype);
-    CHECK_INT(label, o->in_place_write, over);
+    CHECK_INT(label, o->in_place_write_index, over);
 }
 
 static void operand_counts_by_hand(void)
@@ -80,7 +81,7 @@ static void operand_counts_by_hand(void)
     is("left", &o[0], 21, DTYPE_COUNT, -1);
     is("right", &o[1], 35, DTYPE_COUNT, -1);
     is("sum so far", &o[2], 15, DTYPE_COUNT, 0);
-    CHECK("formula", o[2].formula_size == 3 && memcmp(o[2].formula, "m*n", 3) == 0);
+    CHECK("formula", o[2].formula_length == 3 && memcmp(o[2].formula, "m*n", 3) == 0);
 
     struct work rope = {.kind = WORK_ROPE, .rope = {.rows = 6, .heads = 2, .dim = 4}};
     CHECK_INT("rope", work_operands(&rope, WORK_READS, 1, o), 2);
@@ -130,7 +131,7 @@ static void operand_types_by_hand(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(types); i++) {
         struct work_operand o[WORK_OPERANDS_MAX];
-        struct work work = some(types[i].kind, UINT32_MAX);
+        struct work work = make_work_with_optional_params(types[i].kind, UINT32_MAX);
         work_operands(&work, types[i].side, 1, o);
         CHECK_INT(work_kind_info(types[i].kind)->name, o[types[i].operand].type, types[i].type);
     }
@@ -176,7 +177,7 @@ static void attention_in_8_bits_reads_copies_and_scales(void)
     CHECK_INT("dO in 16 bits", o[10].type, WORK_TYPE_STEP_DTYPE);
 }
 
-static void bytes_of_collectives(void)
+static void collective_operand_bytes_by_hand(void)
 {
     struct work_operand o[WORK_OPERANDS_MAX];
     const struct work gather = {.kind = WORK_ALL_GATHER, .collective = {.bytes = 24}};
@@ -218,7 +219,7 @@ static const struct check_case cases[] = {
     {"a product without scales multiplies in the dtype of the step",
      a_product_without_scales_multiplies_in_the_dtype_of_the_step},
     {"attention in 8 bits reads copies and scales", attention_in_8_bits_reads_copies_and_scales},
-    {"bytes of collectives", bytes_of_collectives},
+    {"bytes of collectives", collective_operand_bytes_by_hand},
     {"what does not fit stays so", operand_size_overflow_is_kept},
 };
 CHECK_MAIN("work_operands", cases)

@@ -11,14 +11,14 @@ static const struct baseline small = {
     .message_bytes = 1e9,
     .inner_bytes_per_s = 2e9,
     .outer_bytes_per_s = 0.5e9,
-    .exchange_s = 0.1,
+    .forward_all_to_alls_s = 0.1,
     .cp = 4,
     .window = 2,
     .layers = 2,
     .peak_flop_per_s = 1e12,
     .forwards_per_step = 2,
     .core_forwards_per_step = 1,
-    .sequences = 1,
+    .sequences_of_context_group = 1,
 };
 
 /* The step by hand. Attention's forward of a layer: tiles of 2 s while messages take 0.5 s inside a window and 2 s

@@ -17,7 +17,7 @@ struct configuration {
     uint32_t cp, dp;
     int64_t seq, batch;
     int layout;
-    enum packing_balance balance;
+    enum packing_balance_policy balance;
 };
 
 struct run {
@@ -56,7 +56,7 @@ static enum status pack_batches_of_configuration(struct run *r, const struct con
         status = setup_load_cluster(&r->setup, "dgx-h100", 2, 16, diag);
     if (status != STATUS_OK)
         return status;
-    setup_open_request(&r->setup);
+    setup_leave_request_open(&r->setup);
     r->setup.request.strategy = c->strategy;
     r->setup.request.profile = "neutral";
     r->setup.request.ring_layout = c->layout;
@@ -134,7 +134,8 @@ static void short_batch_steps_are_exact(void)
         c.seq = 16384 << check_random_i64(&random, 0, 2);
         c.batch = c.dp * check_random_i64(&random, 1, 2);
         c.layout = check_random_i64(&random, 0, 1) ? RING_ZIGZAG : RING_ZIGZAG_DOCUMENTS;
-        c.balance = (enum packing_balance)check_random_i64(&random, 0, BALANCE_RANKS);
+        c.balance = (enum packing_balance_policy)check_random_i64(&random, 0,
+                                                                  BALANCE_RANKS_AND_MICRO_BATCHES);
         snprintf(lengths, sizeof lengths, "lognormal:%lld,1.5",
                  (long long)check_random_i64(&random, 200, 5000));
         snprintf(label, sizeof label, "%s cp %u dp %u seq %lld batch %lld %s", c.strategy, c.cp,
@@ -153,7 +154,7 @@ static void long_batch_steps_are_estimated_near(void)
     static const struct configuration rows[] = {
         {"ring of 16", "ring", "lognormal:3000,1.7", 16, 1, 131072, 24, RING_ZIGZAG, BALANCE_NONE},
         {"ring of 8, twice", "ring", "lognormal:3000,1.7", 8, 2, 65536, 64, RING_ZIGZAG,
-         BALANCE_RANKS},
+         BALANCE_RANKS_AND_MICRO_BATCHES},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         if (!check_is_sampled_today(i, ARRAY_LEN(rows), ARRAY_LEN(rows)))

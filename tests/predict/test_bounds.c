@@ -43,7 +43,7 @@ static bool load_pipeline_question(struct setup *setup, const struct request *dr
     const bool ok = setup_load_model(setup, "gpt-7b", NULL, fields, diag) == STATUS_OK &&
                     setup_load_cluster(setup, cluster, 0, drawn->ranks, diag) == STATUS_OK;
     CHECK_TEXT(cluster, diag->text ? diag->text : "", "");
-    setup_open_request(setup);
+    setup_leave_request_open(setup);
     setup->request.strategy = "local";
     setup->request.profile = "ideal";
     setup->request.pp = drawn->pp;

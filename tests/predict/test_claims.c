@@ -106,7 +106,7 @@ static void best_series_claim_is_monotonic(void)
     CHECK_INT("from b to a", judge_claim(&claim, NULL), CLAIM_DOES_NOT_HOLD);
     claim.direction = CLAIM_IS;
     claim.expected_best_series_names[0] = "a";
-    claim.expected_count = 1;
+    claim.expected_best_series_count = 1;
     make_chart_of_two_series((double[]){19.8, 30, 30}, (double[]){20, 20, 20});
     CHECK_INT("a is best, or within 2 %", judge_claim(&claim, NULL), CLAIM_HOLDS_BY_LESS);
 }

@@ -16,7 +16,7 @@ enum { SEQ = 65536, BATCH = 4 };
  * that are set; NULL: none. *late (may be NULL) tells which rank is late. */
 static struct prediction_result predict(const char *fields, const char *strategy, int layout,
                                         const int64_t (*length)[4], bool exact,
-                                        struct document_lateness *late)
+                                        struct document_lateness_of_ranks *late)
 {
     struct setup setup = {0};
     struct prediction prediction = {0};
@@ -35,7 +35,7 @@ static struct prediction_result predict(const char *fields, const char *strategy
         documents_set_lengths(&documents, &arena, s, length[s], count);
     }
     if (status == STATUS_OK) {
-        setup_open_request(&setup);
+        setup_leave_request_open(&setup);
         setup.request.strategy = strategy;
         setup.request.profile = "ideal";
         setup.request.ring_layout = layout;
@@ -49,7 +49,7 @@ static struct prediction_result predict(const char *fields, const char *strategy
         status = prediction_make(&prediction, &question, &diag);
     }
     if (CHECK_INT(strategy, status, STATUS_OK)) {
-        prediction_read(&result, &prediction);
+        prediction_fill_result(&result, &prediction);
         if (late != NULL)
             *late = prediction.lateness;
         CHECK("what plan takes for the least",
@@ -101,9 +101,9 @@ static void document_step_times_obey_laws(void)
  * quarter of them: 1 over a mean of 0.625. */
 static void the_late_rank_is_named(void)
 {
-    struct document_lateness late = {0};
+    struct document_lateness_of_ranks late = {0};
     predict(NULL, "ulysses", RING_ZIGZAG, uneven, false, &late);
-    CHECK_INT("rank", late.latest_rank, 8);
+    CHECK_INT("rank", late.rank_late_most_often, 8);
     CHECK_INT("late", late.late_unit_count, 2);
     CHECK_INT("units", late.unit_count, 2);
     CHECK_CLOSE("slowest over mean", late.slowest_over_mean, 1 / 0.625, 0.02);
@@ -159,11 +159,12 @@ static void folding_changes_no_document_time(void)
 static void waterfalls_of_two_ranks(const struct ir *ir, const double *const *seconds,
                                     struct waterfall *waterfall)
 {
-    struct cluster cluster = machine_make(1);
-    struct machine_costs machine = {.work_s = heap_zalloc(ir->shape_count + 1u, sizeof(double))};
+    struct cluster cluster = make_round_number_cluster(1);
+    struct toy_sim_costs machine = {.work_s = heap_zalloc(ir->shape_count + 1u, sizeof(double))};
     struct sim_result result = {0};
     machine.costs = (struct sim_costs){.work_s = machine.work_s, .work_s_by_place = seconds};
-    if (machine_run("two ranks", ir, &cluster, &machine.costs, (struct sim_options){0}, &result))
+    if (simulate_or_fail_check("two ranks", ir, &cluster, &machine.costs, (struct sim_options){0},
+                               &result))
         for (uint32_t rank = 0; rank < 2; rank++)
             waterfall_make(&waterfall[rank], ir, &result,
                            (struct waterfall_peak){.flop_per_s = 1e12}, rank);
@@ -186,7 +187,7 @@ static double **attention_s_by_shape_and_place(const struct ir *ir)
 
 /* A document of 3 tokens has 6 pairs, three of 1 token have 3. So in the first row rank 0 takes 6 s, and rank 1 takes
  * 3 s and waits for 3 s; if both took the mean of 4.5 s, neither would wait. The all-reduce that follows takes as long
- * in both cases: the wait counts as CAUSE_DOCUMENTS and not as communication. */
+ * in both cases: the wait counts as CAUSE_DOCUMENT_IMBALANCE and not as communication. */
 static void the_rank_with_fewer_pairs_waits(void)
 {
     static const struct {
@@ -214,9 +215,9 @@ static void the_rank_with_fewer_pairs_waits(void)
                     "region=weights\n"
                     "op 2 fill compute count=3 waits 1 writes o0\n",
                     rows[i].documents);
-        if (machine_parse(&ir, rows[i].label, text.data)) {
+        if (parse_schedule_or_fail_check(&ir, rows[i].label, text.data)) {
             double **seconds = attention_s_by_shape_and_place(&ir);
-            double **means = document_costs_of_mean(&ir, (const double *const *)seconds);
+            double **means = document_costs_with_equal_pairs(&ir, (const double *const *)seconds);
             CHECK(rows[i].label, (means == NULL) == (i == 2));
             waterfalls_of_two_ranks(&ir, (const double *const *)seconds, is);
             if (means != NULL)
@@ -227,8 +228,8 @@ static void the_rank_with_fewer_pairs_waits(void)
                 CHECK_CLOSE(rows[i].label, even[rank].step_s - reduces_s, 4.5, 1e-9);
                 CHECK_CLOSE(rows[i].label, is[rank].cause_s[CAUSE_WEIGHT_COLLECTIVES], reduces_s,
                             1e-9);
-                CHECK_CLOSE(rows[i].label, is[rank].cause_s[CAUSE_DOCUMENTS], rows[i].waits_s[rank],
-                            1e-9);
+                CHECK_CLOSE(rows[i].label, is[rank].cause_s[CAUSE_DOCUMENT_IMBALANCE],
+                            rows[i].waits_s[rank], 1e-9);
                 CHECK(rows[i].label, waterfall_adds_up(&is[rank]));
             }
             document_costs_free(means, ir.shape_count);
@@ -258,18 +259,18 @@ static void equal_documents_cause_no_waits(void)
     struct prediction_result window =
         predict("attention_window=4096", "ring", RING_ZIGZAG, NULL, false, NULL);
     double sum_s = 0;
-    CHECK("windows of whole sequences", window.cause_s[CAUSE_DOCUMENTS] == 0);
+    CHECK("windows of whole sequences", window.cause_s[CAUSE_DOCUMENT_IMBALANCE] == 0);
     CHECK("windows wait for the ring", window.cause_s[CAUSE_RING] > 1e-2 * window.step_s);
-    CHECK("whole sequences", most.cause_s[CAUSE_DOCUMENTS] == 0);
-    CHECK("replicas alike", same.cause_s[CAUSE_DOCUMENTS] == 0);
+    CHECK("whole sequences", most.cause_s[CAUSE_DOCUMENT_IMBALANCE] == 0);
+    CHECK("replicas alike", same.cause_s[CAUSE_DOCUMENT_IMBALANCE] == 0);
     /* Ranks have as many pairs each, in pieces whose last waves differ. */
-    CHECK("cut documents", cut.cause_s[CAUSE_DOCUMENTS] < 2e-3 * cut.step_s);
-    CHECK("rings of cut sequences", ring.cause_s[CAUSE_DOCUMENTS] > 1e-2 * ring.step_s);
+    CHECK("cut documents", cut.cause_s[CAUSE_DOCUMENT_IMBALANCE] < 2e-3 * cut.step_s);
+    CHECK("rings of cut sequences", ring.cause_s[CAUSE_DOCUMENT_IMBALANCE] > 1e-2 * ring.step_s);
     /* The first replica, with rank 0, sees half of the pairs that the second replica sees, and waits while the second
      * computes its other half. Communication that runs during the wait is not part of it, and slows kernels, and where
      * there is less attention the power limit leaves a higher clock: together 6 %. */
     double half_s = most.step_s - predicted("ulysses", RING_ZIGZAG, halves).step_s;
-    CHECK_CLOSE("half of attention", less.cause_s[CAUSE_DOCUMENTS], half_s, 0.07);
+    CHECK_CLOSE("half of attention", less.cause_s[CAUSE_DOCUMENT_IMBALANCE], half_s, 0.07);
     for (int c = 0; c < CAUSE_COUNT; c++)
         sum_s += less.cause_s[c];
     CHECK_CLOSE("all causes", sum_s, less.step_s, 1e-9);

@@ -31,11 +31,11 @@ static bool row_was_met(const struct met *met, const struct launch_row *row)
     return false;
 }
 
-static void judge(enum launch_framework framework, const char *verdict, const char *key,
-                  struct met *met)
+static void check_launch_key_verdict(enum launch_framework framework, const char *verdict,
+                                     const char *key, struct met *met)
 {
     char label[160];
-    const struct launch_row *row = launch_row_find(framework, key);
+    const struct launch_row *row = launch_row_find_by_setting(framework, key);
     bool ignored = row != NULL && row->meaning == LAUNCH_IGNORED;
     snprintf(label, sizeof label, "%s: %s is ignored", lists[framework], key);
     CHECK_INT(label, ignored, strcmp(verdict, "none") == 0);
@@ -55,7 +55,7 @@ static void check_effect_of_all_keys(enum launch_framework framework, struct met
     const char *at = text.data == NULL ? "" : text.data;
     for (at += strcspn(at, "\n"); sscanf(at, " %7s %119s%n", verdict, key, &size) == 2;
          at += size) {
-        judge(framework, verdict, key, met);
+        check_launch_key_verdict(framework, verdict, key, met);
         keys++;
     }
     CHECK(path, keys > 50);
@@ -193,7 +193,7 @@ static void formats_are_read_by_their_own_keys(void)
             struct settings settings = {0};
             settings_add(&settings, "unknown_to_all", "1", (struct loc){0});
             settings_add(&settings, word, "1", (struct loc){0});
-            const struct launch_format *found = launch_format_of(&none, &settings);
+            const struct launch_format *found = launch_format_of_settings(&none, &settings);
             CHECK_TEXT(word, found == NULL ? "none" : found->name, format[i].name);
             settings_release(&settings);
         }

@@ -57,7 +57,7 @@ static void put_all(struct text *out)
     units_put(out, UNIT_BYTES_PER_S, rate);
     CHECK_INT("tokens", units_parse("1,9GB/s", 7, UNIT_BYTES_PER_S, &rate, (struct loc){0}, &diag),
               STATUS_BAD_INPUT);
-    CHECK_INT("clusters", presets_list("clusters", &name, &count, &arena, &diag), STATUS_OK);
+    CHECK_INT("clusters", presets_list_names("clusters", &name, &count, &arena, &diag), STATUS_OK);
     for (size_t i = 0; i < count; i++) {
         struct setup each = {0};
         struct diag fault = {0};
@@ -69,7 +69,7 @@ static void put_all(struct text *out)
     CHECK_INT("model", setup_load_model(&setup, "gpt2", NULL, "rope_theta=12.5,layers=2", &diag),
               STATUS_OK);
     CHECK_INT("cluster", setup_load_cluster(&setup, "dgx-h100", 1, 2, &diag), STATUS_OK);
-    setup_open_request(&setup);
+    setup_leave_request_open(&setup);
     setup.request.strategy = "ulysses";
     setup.request.profile = "neutral";
     setup.request.seq = 1024;
@@ -77,7 +77,7 @@ static void put_all(struct text *out)
     if (CHECK_INT("prediction", prediction_make(&prediction, &question, &diag), STATUS_OK)) {
         struct ir again = {0};
         struct text text = {0};
-        prediction_read(&r, &prediction);
+        prediction_fill_result(&r, &prediction);
         text_printf(out, "\n%.17g s, %.17g, %.3f tokens/s\n", r.step_s, r.mfu[MFU_LONGHAUL],
                     r.tokens_per_s_gpu);
         text_put_double(out, r.step_s);

@@ -10,7 +10,7 @@
 /* Returns the lengths as if read from a file; the array remains the caller's. */
 static struct lengths list_of(int64_t *length, size_t count)
 {
-    return (struct lengths){.kind = LENGTHS_LIST,
+    return (struct lengths){.kind = LENGTHS_LIST_IN_FILE,
                             .source_text = "list",
                             .length_or_upto = length,
                             .length_count = count};
@@ -28,7 +28,7 @@ static void write_document_lengths(char *text, size_t size, const struct packed_
                                          s + 1 < batch->sequence_count ? "|" : "");
             else
                 used += (size_t)snprintf(text + used, size - used, "%s%lld", i > 0 ? "," : "",
-                                         (long long)batch->sequence[s].document_tokens[i]);
+                                         (long long)batch->sequence[s].tokens_of_each_document[i]);
 }
 
 /* Documents packed into steps of two sequences of 16 tokens. first, second: the documents' lengths
@@ -148,7 +148,8 @@ static void packed_batches_count_visible_pairs(void)
     CHECK_INT("packs", packing_pack_next_step(&batch, &lengths, &options, NULL), STATUS_OK);
     CHECK_CLOSE("pairs", batch.visible_pairs, 141, 1e-12);
     CHECK_CLOSE("causal pairs", batch.causal_pairs, 272, 1e-12);
-    CHECK_CLOSE("squares", batch.squared_length_ratio, (100 + 36 + 64 + 49) / 512.0, 1e-12);
+    CHECK_CLOSE("squares", batch.document_to_sequence_square_ratio, (100 + 36 + 64 + 49) / 512.0,
+                1e-12);
     CHECK_INT("latest rank", batch.fullest_rank, 0);
     CHECK_CLOSE("its pairs", batch.fullest_over_mean, 76 / 70.5, 1e-12);
     packed_batch_release(&batch);
@@ -167,9 +168,9 @@ static double most_pairs_of_any_group(const struct packed_batch *batch, uint32_t
     return most;
 }
 
-/* No balance raises the pairs of the rank that has most or changes the pairs of the batch. BALANCE_PAIRS moves no pairs
- * between ranks and does not raise those of the largest micro-batch; BALANCE_RANKS lowers those of the largest rank in
- * more than a third of the tries. */
+/* No balance raises the pairs of the rank that has most or changes the pairs of the batch.
+ * BALANCE_MICRO_BATCHES_OF_RANK moves no pairs between ranks and does not raise those of the largest micro-batch;
+ * BALANCE_RANKS_AND_MICRO_BATCHES lowers those of the largest rank in more than a third of the tries. */
 static void balance_never_raises_the_largest(void)
 {
     enum { SEED = 20261125, TRIES = 200 };
@@ -189,7 +190,7 @@ static void balance_never_raises_the_largest(void)
             struct packed_batch batch;
             char label[64];
             snprintf(label, sizeof label, "seed %d, try %d, balance %s", SEED, i, balance_names[b]);
-            o.balance = (enum packing_balance)b;
+            o.balance = (enum packing_balance_policy)b;
             CHECK_INT(label, lengths_open(&lengths, "lognormal:500,1.5", 1 + (uint64_t)i, NULL),
                       STATUS_OK);
             CHECK_INT(label, packing_pack_next_step(&batch, &lengths, &o, NULL), STATUS_OK);
@@ -207,9 +208,11 @@ static void balance_never_raises_the_largest(void)
             packed_batch_release(&batch);
             lengths_release(&lengths);
         }
-        CHECK_CLOSE("ranks keep their pairs", rank[BALANCE_PAIRS], rank[BALANCE_NONE], 1e-12);
-        CHECK_INT("micro-batches", micro[BALANCE_PAIRS] <= micro[BALANCE_NONE] * (1 + 1e-12), 1);
-        lower += rank[BALANCE_RANKS] < rank[BALANCE_NONE];
+        CHECK_CLOSE("ranks keep their pairs", rank[BALANCE_MICRO_BATCHES_OF_RANK],
+                    rank[BALANCE_NONE], 1e-12);
+        CHECK_INT("micro-batches",
+                  micro[BALANCE_MICRO_BATCHES_OF_RANK] <= micro[BALANCE_NONE] * (1 + 1e-12), 1);
+        lower += rank[BALANCE_RANKS_AND_MICRO_BATCHES] < rank[BALANCE_NONE];
     }
     CHECK_INT("balance over ranks lowers the largest", lower > TRIES / 3, 1);
     gsl_rng_free(rng);

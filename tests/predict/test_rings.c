@@ -17,7 +17,7 @@ static struct setup *load_setup(const char *model, const char *fields, const cha
         status = setup_load_cluster(setup, cluster, 0, gpus, &diag);
     CHECK_TEXT(cluster, diag.error_count > 0 ? diag.text : "", "");
     CHECK_INT(cluster, status, STATUS_OK);
-    setup_open_request(setup);
+    setup_leave_request_open(setup);
     diag_release(&diag);
     return setup;
 }
@@ -77,7 +77,7 @@ static void ring_rotation_cost_by_host_count(void)
 /* ---- memory over time ---- */
 
 /* Returns a setup of a ring over 8 GPUs in windows of 2 that keeps the outputs of attention. */
-static struct setup *load_setup_of_windowed_ring(void)
+static struct setup *load_setup_of_double_ring(void)
 {
     struct setup *setup = load_setup("internlm-7b-mha", "layers=4", "loongtrain-a100", 8);
     setup->request.strategy = "ring";
@@ -102,7 +102,8 @@ static void attention_interval_of_layer(const struct prediction *p, uint32_t lay
                                         enum phase phase, double *from_s, double *to_s)
 {
     const struct sim_class *class = &p->sim.classes[p->sim.class_of_rank[0]];
-    const double *start = sim_start_s(&p->sim, 0), *end = sim_end_s(&p->sim, 0);
+    const double *start = sim_op_starts_of_rank_s(&p->sim, 0),
+                 *end = sim_op_ends_of_rank_s(&p->sim, 0);
     *from_s = 1e300;
     *to_s = 0;
     for (uint32_t k = 0; k < class->op_count; k++) {
@@ -120,11 +121,11 @@ static void attention_interval_of_layer(const struct prediction *p, uint32_t lay
  * the forward to the end of its last tile in the backward. */
 static void selective_saves_live_until_backward(void)
 {
-    struct setup *setup = load_setup_of_windowed_ring();
+    struct setup *setup = load_setup_of_double_ring();
     struct prediction p = {0};
     if (predict(&p, setup, "selective")) {
         const struct sim_class *class = &p.sim.classes[p.sim.class_of_rank[0]];
-        const double *end = sim_end_s(&p.sim, 0);
+        const double *end = sim_op_ends_of_rank_s(&p.sim, 0);
         struct memory_event *event;
         size_t events = memory_list_events(&p.ir, &p.sim, 0, &event);
         for (uint32_t layer = 0; layer < 4; layer++) {
@@ -159,11 +160,12 @@ static void selective_saves_live_until_backward(void)
  * buffer of the block is live from that message at least until the first tile of its own window ends. */
 static void the_outer_rings_block_lives_for_two_rounds(void)
 {
-    struct setup *setup = load_setup_of_windowed_ring();
+    struct setup *setup = load_setup_of_double_ring();
     struct prediction p = {0};
     if (predict(&p, setup, "outer ring")) {
         const struct sim_class *class = &p.sim.classes[p.sim.class_of_rank[0]];
-        const double *start = sim_start_s(&p.sim, 0), *end = sim_end_s(&p.sim, 0);
+        const double *start = sim_op_starts_of_rank_s(&p.sim, 0),
+                     *end = sim_op_ends_of_rank_s(&p.sim, 0);
         struct memory_event *event;
         size_t events = memory_list_events(&p.ir, &p.sim, 0, &event), blocks = 0;
         for (uint32_t k = 0; k < class->op_count; k++) {

@@ -25,8 +25,8 @@ static void draws_are_as_uneven_as_their_alpha(void)
             struct arena arena = {0};
             struct routing r;
             routing_draw(&r, &arena, &model, rows[i].alpha, seed);
-            const struct routing_fullest_expert fullest =
-                routing_find_fullest_expert(&r, 0, TOKENS, rows[i].ranks);
+            const struct routing_fullest_rank fullest =
+                routing_find_fullest_rank(&r, 0, TOKENS, rows[i].ranks);
             sum += (double)fullest.copies * rows[i].ranks / ((double)TOKENS * COPIES);
             CHECK_INT("one list for all layers", r.list_count, 1);
             arena_release(&arena);

@@ -23,7 +23,7 @@ static bool world_load(struct world *w, const char *model, const char *cluster, 
     struct setup *setup = &w->setup;
     bool ok = setup_load_model(setup, model, NULL, NULL, &w->diag) == STATUS_OK &&
               setup_load_cluster(setup, cluster, 0, tp * pp, &w->diag) == STATUS_OK;
-    setup_open_request(setup);
+    setup_leave_request_open(setup);
     struct request *r = &setup->request;
     r->strategy = "sppo";
     r->tp = tp;
@@ -86,17 +86,20 @@ static void ranked_choices_share_fewer_and_fewer(void)
         struct world w;
         if (world_load(&w, rows[i].model, rows[i].cluster, rows[i].tp, rows[i].pp, rows[i].seq,
                        rows[i].n)) {
-            struct shared_units_ranking r = shared_units_rank(&w.setup, &w.choices);
+            struct shared_units_worth_trying r =
+                shared_units_rank_by_step_time(&w.setup, &w.choices);
             double before_s = 0;
             for (uint32_t k = 0; k < r.count; k++) {
-                double step_s = shared_units_step_s(&w.setup, &w.choices, r.ranked[k]);
+                double step_s = shared_units_step_s(&w.setup, &w.choices, r.fastest_first[k]);
                 CHECK(rows[i].model, step_s >= before_s);
-                CHECK(rows[i].model,
-                      k == 0 || r.ranked[k].last < r.ranked[k - 1].last ||
-                          (r.ranked[k].last == 0 && r.ranked[k].first < r.ranked[k - 1].first));
+                CHECK(rows[i].model, k == 0 ||
+                                         r.fastest_first[k].last < r.fastest_first[k - 1].last ||
+                                         (r.fastest_first[k].last == 0 &&
+                                          r.fastest_first[k].first < r.fastest_first[k - 1].first));
                 before_s = step_s;
             }
-            CHECK_INT(rows[i].model, r.ranked[r.count - 1].first + r.ranked[r.count - 1].last, 0);
+            CHECK_INT(rows[i].model,
+                      r.fastest_first[r.count - 1].first + r.fastest_first[r.count - 1].last, 0);
             CHECK_INT(rows[i].model, r.count > 1, i + 1 < ARRAY_LEN(rows));
         }
         unload(&w);
@@ -110,15 +113,16 @@ static void hidden_tensor_bytes_match_the_setup(void)
     double *bytes = NULL;
     if (world_load(&w, "gpt-7b", "dgx-a100", 8, 4, 131072, PIECES)) {
         struct request *r = &w.setup.request;
-        r->length_rule = PARTITION_OPTION_LENGTH;
+        r->length_rule = SUBSEQUENCES_OF_EQUAL_LENGTH;
         r->activations = CHOICE_ACTIVATIONS_RATIO;
         struct request asked = *r;
-        r->offload_adaptive = true;
+        r->must_compute_offload_hidden_bytes = true;
         CHECK("estimated", offload_find_hidden_bytes(&bytes, &asked, &w.choices, &w.setup,
                                                      &w.diag) == STATUS_OK);
         CHECK("filled", setup_fill_open_fields(&w.setup, &w.diag) == STATUS_OK);
         for (int i = 0; i < PIECES; i++)
-            CHECK_CLOSE("bytes behind a piece", r->offload_hidden_bytes_of[i], bytes[i], 0);
+            CHECK_CLOSE("bytes behind a piece", r->offload_hidden_bytes_by_subsequence[i], bytes[i],
+                        0);
     }
     free(bytes);
     unload(&w);

@@ -14,7 +14,7 @@ static const char *branch_of_shell_condition(const char *condition)
     char text[256];
     const char *branch = "none";
     snprintf(text, sizeof text, "if %s; then\n yes\nelse\n no\nfi\n", condition);
-    CHECK_INT(condition, shell_read(&script, "f", text, strlen(text), &diag), STATUS_OK);
+    CHECK_INT(condition, shell_script_read(&script, "f", text, strlen(text), &diag), STATUS_OK);
     CHECK_TEXT(condition, diag.text, NULL);
     for (size_t i = 0; i < script.command_count; i++) {
         const struct shell_command *command = &script.command[i];
@@ -22,7 +22,7 @@ static const char *branch_of_shell_condition(const char *condition)
         if (strcmp(name, "yes") == 0 || strcmp(name, "no") == 0)
             branch = command->runs_conditionally ? "open" : name[0] == 'y' ? "yes" : "no";
     }
-    shell_release(&script);
+    shell_script_release(&script);
     diag_release(&diag);
     return branch;
 }

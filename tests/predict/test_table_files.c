@@ -60,7 +60,7 @@ static void bad_tables_have_one_message(void)
     for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
         struct launch_tables tables = {0};
         struct diag diag = {0};
-        CHECK_INT(bad[i].text, launch_tables_add(&tables, write_table(bad[i].text), &diag),
+        CHECK_INT(bad[i].text, launch_tables_add_file(&tables, write_table(bad[i].text), &diag),
                   STATUS_BAD_INPUT);
         CHECK_INT(bad[i].text, (long long)diag.error_count, 1);
         if (diag.text == NULL || strstr(diag.text, bad[i].message) == NULL)
@@ -170,7 +170,7 @@ static void launch_rows_give_their_remarks(void)
 {
     struct launch_tables tables = {0};
     struct diag diag = {0};
-    CHECK_INT("mine", launch_tables_add(&tables, write_table(mine), &diag), STATUS_OK);
+    CHECK_INT("mine", launch_tables_add_file(&tables, write_table(mine), &diag), STATUS_OK);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct text said = {0};
         append_remarks_on_settings(&said, &tables, rows[i].settings);
@@ -211,7 +211,7 @@ static void launch_rows_write_what_they_read(void)
         struct arena arena = {0};
         char text[512];
         snprintf(text, sizeof text, "%s%s", NAMED, written[i].row);
-        CHECK_INT(text, launch_tables_add(&tables, write_table(text), &diag), STATUS_OK);
+        CHECK_INT(text, launch_tables_add_file(&tables, write_table(text), &diag), STATUS_OK);
         const struct launch_table_file *file = launch_tables_find(&tables, "mine");
         const char *value = launch_table_setting_value(&file->row[0], written[i].means, &arena);
         CHECK_TEXT(written[i].row, value == NULL ? "none" : value,
@@ -292,7 +292,7 @@ static void shipped_frameworks_are_told_apart(void)
                 value[strcspn(value, "*")] = '\0';
             }
             settings_add(&settings, key, value != NULL ? value : "1", (struct loc){0});
-            CHECK_TEXT(key, launch_format_of(&launch, &settings)->name, format->name);
+            CHECK_TEXT(key, launch_format_of_settings(&launch, &settings)->name, format->name);
             settings_release(&settings);
         }
         CHECK(format->name, tables.file[i]->row_count > 20);

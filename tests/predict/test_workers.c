@@ -15,7 +15,7 @@ enum { JOBS = 100, LARGE = 100000 };
 
 struct square {
     size_t job;
-    char filling[LARGE]; /* larger than a pipe's buffer */
+    char padding_beyond_pipe_buffer[LARGE]; /* larger than a pipe's buffer */
     double value;
 };
 
@@ -24,7 +24,7 @@ static void square_job(void *context, size_t job, void *result)
     struct square *square = result;
     square->job = job;
     square->value = *(const double *)context * (double)job;
-    square->filling[LARGE - 1] = (char)(job % 100);
+    square->padding_beyond_pipe_buffer[LARGE - 1] = (char)(job % 100);
 }
 
 static void results_stand_in_the_order_of_jobs(void)
@@ -38,7 +38,7 @@ static void results_stand_in_the_order_of_jobs(void)
     for (size_t i = 0; i < JOBS; i++) {
         CHECK_INT("job", (int64_t)results[i].job, (int64_t)i);
         CHECK_CLOSE("value", results[i].value, 3.0 * (double)i, 0);
-        CHECK_INT("filling", results[i].filling[LARGE - 1], (int64_t)i % 100);
+        CHECK_INT("filling", results[i].padding_beyond_pipe_buffer[LARGE - 1], (int64_t)i % 100);
     }
     free(results);
     diag_release(&diag);
@@ -131,7 +131,7 @@ static void exit_codes_that_the_caller_takes_are_not_needed(void)
         CHECK(rows[i].label, strstr(diag.text, "error: job 3: its process ended ") != NULL);
         CHECK_INT("model", setup_load_model(&setup, "gpt2", NULL, "layers=2", &diag), STATUS_OK);
         CHECK_INT("cluster", setup_load_cluster(&setup, "ideal", 1, 1, &diag), STATUS_OK);
-        setup_open_request(&setup);
+        setup_leave_request_open(&setup);
         setup.request.strategy = "local";
         setup.request.seq = 1024;
         const struct prediction_question question = {.setup = &setup};

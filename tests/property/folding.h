@@ -25,7 +25,8 @@ static inline void check_rank_times_and_peaks(const char *label, const struct si
     CHECK(label, folded->class_count <= plain->class_count);
     for (uint32_t rank = 0; rank < plain->rank_count; rank++) {
         const struct sim_class *class = &plain->classes[plain->class_of_rank[rank]];
-        const double *a = sim_end_s(folded, rank), *b = sim_end_s(plain, rank);
+        const double *a = sim_op_ends_of_rank_s(folded, rank),
+                     *b = sim_op_ends_of_rank_s(plain, rank);
         double worst = 0;
         for (uint32_t op = 0; op < class->op_count; op++)
             worst = fmax(worst, fabs(a[op] - b[op]) / plain->step_s);
@@ -35,8 +36,8 @@ static inline void check_rank_times_and_peaks(const char *label, const struct si
                       (int64_t)plain->peak[plain->class_of_rank[rank]][m].bytes);
     }
     for (int m = 0; m < MEMORY_COUNT; m++)
-        CHECK_INT(label, (int64_t)folded->peak_node_by_host_memory[m].bytes,
-                  (int64_t)plain->peak_node_by_host_memory[m].bytes);
+        CHECK_INT(label, (int64_t)folded->node_peak_by_host_memory[m].bytes,
+                  (int64_t)plain->node_peak_by_host_memory[m].bytes);
 }
 
 /* Compares predictions with folded ranks and without over `worlds` random worlds. Returns in how many only one

@@ -78,7 +78,7 @@ static inline bool plan_random_setup_make(struct plan_random_setup *w, int numbe
     struct setup *s = &w->setup;
     bool ok = setup_load_model(s, model, NULL, fields, &diag) == STATUS_OK &&
               setup_load_cluster(s, clusters[c].name, 0, gpus, &diag) == STATUS_OK;
-    setup_open_request(s);
+    setup_leave_request_open(s);
     s->request.profile = profile;
     s->request.seq = plan_draw_value(random, lengths, tiny ? 4 : ARRAY_LEN(lengths));
     s->request.global_batch = plan_draw_value(random, batches, ARRAY_LEN(batches));
@@ -190,7 +190,8 @@ static inline void plan_check_pasted_row(const struct plan_random_setup *w, cons
 
 /* Returns the tokens/s/GPU that a search finds; 0 if nothing fits. `options` (may be NULL) gets the
  * options of the best row. The rows that are printed first must predict the same when pasted. */
-static inline double plan_search_best(struct plan_random_setup *w, struct text *options)
+static inline double plan_search_best_tokens_per_s_gpu(struct plan_random_setup *w,
+                                                       struct text *options)
 {
     struct best best = {0};
     struct diag unread = {0};
@@ -226,7 +227,7 @@ struct plan_best_of_tries {
 /* Predicts request number `job` with one repair after the other until it fits: more and more pieces
  * of the loss and the FFN, then the same with the optimizer on the host. If it then is faster than
  * *result, it replaces *result. */
-static inline void plan_predict(void *context, size_t job, void *result)
+static inline void plan_predict_request_until_it_fits(void *context, size_t job, void *result)
 {
     static const int64_t tries[][2] = {
         {0, 0}, {8, 0}, {8, 8}, {64, 8}}; /* pieces of the loss and the FFN */
@@ -261,7 +262,7 @@ static inline void plan_check_beats_all(struct plan_random_setup *w, const char 
     struct plan_best_of_tries *best = heap_zalloc(count + 1, sizeof *best);
     struct diag diag = {0};
     size_t most = 0;
-    workers_run(count, sizeof *best, plan_predict, &all, best, NULL, &diag);
+    workers_run(count, sizeof *best, plan_predict_request_until_it_fits, &all, best, NULL, &diag);
     for (size_t i = 1; i < count; i++)
         most = best[i].most > best[most].most ? i : most;
     struct text label = {0};
@@ -312,12 +313,13 @@ static inline bool plan_request_set_add(struct plan_request_set *set, const stru
 }
 
 /* Adds the requests that the search of a world chooses from. */
-static inline void plan_request_set_open(struct plan_request_set *set,
-                                         const struct plan_random_setup *w)
+static inline void plan_request_set_add_searched(struct plan_request_set *set,
+                                                 const struct plan_random_setup *w)
 {
     struct space space = {0};
     struct diag unread = {0};
-    if (space_add(&space, &w->setup, w->setup.cluster.gpus, w->open, &unread) == STATUS_OK)
+    if (space_add_candidates_of_gpus(&space, &w->setup, w->setup.cluster.gpus, w->open, &unread) ==
+        STATUS_OK)
         for (size_t i = 0; i < space.candidate_count; i++)
             plan_request_set_add(set, &space.row[i].request);
     space_release(&space);
@@ -377,7 +379,7 @@ static inline void plan_request_set_add_narrower(struct plan_request_set *set,
     for (size_t s = 0; s < strategies; s++) {
         struct plan_random_setup part = *w;
         plan_give_strategy(&part, s);
-        plan_request_set_open(set, &part);
+        plan_request_set_add_searched(set, &part);
     }
     for (int i = 0; i < parts; i++) {
         struct plan_random_setup part = *w;
@@ -386,7 +388,7 @@ static inline void plan_request_set_add_narrower(struct plan_request_set *set,
         bool cuts = part.setup.request.tp > 1 || part.setup.request.pp > 1;
         if (cuts && (part.setup.request.cp > 1 || part.setup.request.hp > 1))
             continue; /* a given degree makes combinations that the wide search does not try */
-        plan_request_set_open(set, &part);
+        plan_request_set_add_searched(set, &part);
     }
 }
 
@@ -407,7 +409,7 @@ static inline void check_plan_case(const struct plan_case *q)
     bool ok = setup_load_model(s, q->model, NULL, q->fields, &diag) == STATUS_OK &&
               setup_load_cluster(s, q->cluster, 0, q->gpus, &diag) == STATUS_OK;
     CHECK_TEXT(q->model, diag.text != NULL ? diag.text : "", "");
-    setup_open_request(s);
+    setup_leave_request_open(s);
     s->request.profile = "neutral";
     s->request.strategy = q->strategy;
     s->request.seq = q->seq;
@@ -418,9 +420,9 @@ static inline void check_plan_case(const struct plan_case *q)
     snprintf(w.label, sizeof w.label, "%s on %lld GPUs, %lld tokens x %lld", q->model,
              (long long)q->gpus, (long long)q->seq, (long long)q->batch);
     if (ok) {
-        double found = plan_search_best(&w, NULL);
+        double found = plan_search_best_tokens_per_s_gpu(&w, NULL);
         CHECK(w.label, found > 0);
-        plan_request_set_open(&set, &w);
+        plan_request_set_add_searched(&set, &w);
         plan_check_beats_all(&w, "among all", found, set.request, set.count, 1);
         printf("%s: %.6g tokens/s/GPU among %zu\n", w.label, found, set.count);
     }
@@ -447,9 +449,9 @@ static inline void check_plans(int worlds, int parts, bool tiny)
         if (plan_random_setup_make(&w, i, &random, tiny)) {
             struct plan_request_set set = {0};
             plan_draw_fixed_option(&w, &random);
-            double found = plan_search_best(&w, &options);
+            double found = plan_search_best_tokens_per_s_gpu(&w, &options);
             fit += found > 0;
-            plan_request_set_open(&set, &w);
+            plan_request_set_add_searched(&set, &w);
             size_t own = set.count;
             if (w.open.strategy)
                 plan_request_set_add_narrower(&set, &w, &random, parts);
@@ -459,7 +461,7 @@ static inline void check_plans(int worlds, int parts, bool tiny)
             struct plan_random_setup part = w;
             if (w.open.strategy)
                 plan_give_strategy(&part, (size_t)check_random_i64(&random, 0, 99));
-            CHECK(w.label, plan_search_best(&part, NULL) <= found * (1 + 1e-9));
+            CHECK(w.label, plan_search_best_tokens_per_s_gpu(&part, NULL) <= found * (1 + 1e-9));
             among += own;
             of_parts += set.count - own;
             if (getenv("PLANS_VERBOSE") != NULL) {

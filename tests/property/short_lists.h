@@ -16,11 +16,11 @@
 #include <math.h>
 
 /* True if copy `copy` of an op of the short list equals the op that the whole list has at its place. */
-static inline bool ops_are_equal(const struct ir *short_list, uint32_t op, uint32_t copy,
-                                 const struct ir *whole)
+static inline bool is_op_copy_equal_in_whole_list(const struct ir *short_list, uint32_t op,
+                                                  uint32_t copy, const struct ir *whole)
 {
     const struct repeats *r = &short_list->repeats;
-    uint32_t at = repeats_id_of_referred_op(r, op, copy, op);
+    uint32_t at = repeats_whole_list_op_id_of_ref(r, op, copy, op);
     const struct op_table *s = &short_list->op, *w = &whole->op;
     if (at >= w->count || s->wait_count[op] != w->wait_count[at] ||
         memcmp(ir_work(short_list, op), ir_work(whole, at), sizeof(struct work)) != 0 ||
@@ -29,7 +29,7 @@ static inline bool ops_are_equal(const struct ir *short_list, uint32_t op, uint3
         s->read_count[op] != w->read_count[at] || s->write_count[op] != w->write_count[at])
         return false;
     for (uint32_t k = 0; k < s->wait_count[op]; k++)
-        if (repeats_id_of_referred_op(r, op, copy, ir_waits(short_list, op)[k].i) !=
+        if (repeats_whole_list_op_id_of_ref(r, op, copy, ir_waits(short_list, op)[k].i) !=
             ir_waits(whole, at)[k].i)
             return false;
     for (uint32_t k = 0; k < (uint32_t)s->read_count[op] + s->write_count[op]; k++) {
@@ -45,12 +45,13 @@ static inline bool ops_are_equal(const struct ir *short_list, uint32_t op, uint3
 
 /* True if the copies of the ops of the short list are ops of the whole list, which has no other
  * op. */
-static inline bool lists_are_equal(const struct ir *short_list, const struct ir *whole)
+static inline bool does_short_list_repeat_to_whole(const struct ir *short_list,
+                                                   const struct ir *whole)
 {
     for (uint32_t op = 0; op < short_list->op.count; op++) {
         uint32_t times = repeats_occurrence_count(&short_list->repeats, op);
         for (uint32_t copy = 0; copy < times; copy++)
-            if (!ops_are_equal(short_list, op, copy, whole))
+            if (!is_op_copy_equal_in_whole_list(short_list, op, copy, whole))
                 return false;
     }
     return repeats_whole_op_count(&short_list->repeats, IR_NONE, short_list->op.count) ==
@@ -86,7 +87,7 @@ static inline void compute_costs_of_list(struct property_world *w, double factor
 }
 
 /* Returns the bytes over all links of all replicas. */
-static inline double sum_of_all_loads(const struct sim_result *result)
+static inline double total_link_bytes_of_replicas(const struct sim_result *result)
 {
     double sum = 0;
     for (size_t i = 0; i < result->link_load_count; i++)
@@ -95,8 +96,8 @@ static inline double sum_of_all_loads(const struct sim_result *result)
 }
 
 /* Checks that the simulations a, of the short list, and b have equal peaks of memory, at the same times and ops. */
-static inline void check_peaks(const struct property_world *w, const struct repeats *r,
-                               const struct sim_result *a, const struct sim_result *b)
+static inline void check_equal_memory_peaks(const struct property_world *w, const struct repeats *r,
+                                            const struct sim_result *a, const struct sim_result *b)
 {
     for (uint32_t rank = 0; rank < b->rank_count; rank++)
         for (int m = 0; m < MEMORY_COUNT; m++) {
@@ -110,10 +111,10 @@ static inline void check_peaks(const struct property_world *w, const struct repe
                 CHECK_INT(w->label, repeats_op_id_in_whole_list(r, x->op), y->op);
         }
     for (int m = 0; m < MEMORY_COUNT; m++) {
-        CHECK_INT(w->label, (int64_t)a->peak_node_by_host_memory[m].bytes,
-                  (int64_t)b->peak_node_by_host_memory[m].bytes);
-        CHECK(w->label, fabs(a->peak_node_by_host_memory[m].time_s -
-                             b->peak_node_by_host_memory[m].time_s) <= 1e-9 * b->step_s);
+        CHECK_INT(w->label, (int64_t)a->node_peak_by_host_memory[m].bytes,
+                  (int64_t)b->node_peak_by_host_memory[m].bytes);
+        CHECK(w->label, fabs(a->node_peak_by_host_memory[m].time_s -
+                             b->node_peak_by_host_memory[m].time_s) <= 1e-9 * b->step_s);
     }
 }
 
@@ -151,12 +152,13 @@ static inline bool check_times_of_short_list(struct property_world *w, const str
                  !a.has_unsteady_repeats && check_waterfalls(w, short_list, &a, &b);
     if (tells) {
         CHECK_CLOSE(w->label, a.step_s, b.step_s, 1e-9);
-        CHECK_CLOSE(w->label, sum_of_all_loads(&a), sum_of_all_loads(&b), 1e-9);
+        CHECK_CLOSE(w->label, total_link_bytes_of_replicas(&a), total_link_bytes_of_replicas(&b),
+                    1e-9);
         CHECK_CLOSE(w->label, sim_flops(short_list, &a), sim_flops(&w->ir, &b), 1e-9);
         CHECK_CLOSE(w->label, jitter_s(short_list, &a, 0, 0.02), jitter_s(&w->ir, &b, 0, 0.02),
                     1e-7);
         CHECK_INT(w->label, (int64_t)a.counts.op_instances, (int64_t)b.counts.op_instances);
-        check_peaks(w, &short_list->repeats, &a, &b);
+        check_equal_memory_peaks(w, &short_list->repeats, &a, &b);
     }
     sim_result_release(&a);
     sim_result_release(&b);
@@ -168,14 +170,13 @@ static inline bool check_times_of_short_list(struct property_world *w, const str
 /* Fills *profile with a copy of the named profile and returns it. Its buckets get a random size of 0 to 2.5 layers of
  * parameters, since a toy model fits entirely into the profile's own; prefetch and reuses_params_within_elements are
  * random in half of the calls each. */
-static inline const struct profile *copy_with_small_buckets(struct profile *profile,
-                                                            const char *name,
-                                                            const struct transformer *model,
-                                                            struct check_random *random)
+static inline const struct profile *
+copy_profile_with_random_buckets(struct profile *profile, const char *name,
+                                 const struct transformer *model, struct check_random *random)
 {
     size_t count;
     const struct profile *all = profiles_list(&count);
-    int64_t layer = transformer_layer_parameters(model);
+    int64_t layer = transformer_largest_layer_parameters(model);
     for (size_t i = 0; i < count; i++)
         if (strcmp(all[i].name, name) == 0)
             *profile = all[i];
@@ -193,9 +194,9 @@ static inline bool make_long_world(struct property_world *w, struct check_random
 {
     static struct profile profile;
     bool stages = check_random_i64(random, 0, 2) == 0;
-    struct request request = shapes_request(random, stages ? 2 : 8, false);
+    struct request request = shapes_random_request(random, stages ? 2 : 8, false);
     while (stages && request.chunk_tokens > 0)
-        request = shapes_request(random, 2, false);
+        request = shapes_random_request(random, 2, false);
     *w = (struct property_world){.model = *request.model};
     w->model.layers = check_random_i64(random, 8, 40);
     if (stages) {
@@ -221,8 +222,9 @@ static inline bool make_long_world(struct property_world *w, struct check_random
     }
     request.model = &w->model;
     request.profile = check_random_i64(random, 0, 1) ? "deepspeed" : "internevo";
-    return world_build(w, random_cluster(random), &request,
-                       copy_with_small_buckets(&profile, request.profile, request.model, random));
+    return world_build(
+        w, random_cluster_name(random), &request,
+        copy_profile_with_random_buckets(&profile, request.profile, request.model, random));
 }
 
 /* Checks a short list of the world's schedule, if there is one. Returns whether there is; *tells:
@@ -233,7 +235,7 @@ static inline bool check_short_list(struct property_world *w, uint32_t length, d
     struct ir short_list = {0};
     const bool made = step_build_short(&short_list, &w->choices, length, OFFSETS_ALL_MEMORIES);
     if (made) {
-        CHECK(w->label, lists_are_equal(&short_list, &w->ir));
+        CHECK(w->label, does_short_list_repeat_to_whole(&short_list, &w->ir));
         check_memory_of_short_list(w, &short_list);
     }
     *tells = made && check_times_of_short_list(w, &short_list, factor);

@@ -25,7 +25,7 @@ static void folded_stages_equal_unfolded(void)
 static void replicas_equal_all_ranks(void)
 {
     int all = configuration_count(),
-        replicated = check_folded_predictions(all, world_make_replicas);
+        replicated = check_folded_predictions(all, world_make_with_replicas);
     CHECK("half of them are planned in part", 2 * replicated >= all);
 }
 

@@ -80,7 +80,7 @@ struct line {
 };
 
 /* Returns the first place from `at` on, or `end`, whose character is not in `characters`. */
-static size_t skip_characters(const char *text, size_t at, size_t end, const char *characters)
+static size_t skip_characters_among(const char *text, size_t at, size_t end, const char *characters)
 {
     while (at < end && strchr(characters, text[at]) != NULL)
         at++;
@@ -107,9 +107,9 @@ static bool is_command_argument(const char *text, const struct line *line)
  * count. script: only arguments are settings, not variables or commands. */
 static bool find_setting_of_line(const char *text, struct line *line, bool script)
 {
-    line->name = skip_characters(text, line->begin, line->end, " \t\"-+");
+    line->name = skip_characters_among(text, line->begin, line->end, " \t\"-+");
     line->name_end = skip_setting_name(text, line->name, line->end);
-    line->value = skip_characters(text, line->name_end, line->end, " \t\":=");
+    line->value = skip_characters_among(text, line->name_end, line->end, " \t\":=");
     line->value_end = line->end;
     while (line->value_end > line->value && strchr(" \t\\,\"", text[line->value_end - 1]) != NULL)
         line->value_end--;
@@ -198,7 +198,7 @@ static void append_without_setting(struct text *out, const struct text *text,
 }
 
 /* Appends the name of a setting as the changed file has it. */
-static void put_name(struct text *out, const struct text *changed, size_t name)
+static void append_setting_name(struct text *out, const struct text *changed, size_t name)
 {
     size_t end = name;
     while (strchr(" \t\":=\n", changed->data[end]) == NULL)
@@ -234,7 +234,7 @@ static void check_changed_setting(const struct file *file, const struct launch_t
         return;
     }
     append_without_setting(&without, &file->text, &line);
-    put_name(&name, &changed, line.name);
+    append_setting_name(&name, &changed, line.name);
     struct launch_reading before = read_text(file->name, file->text.data, file->text.size, tables);
     struct launch_reading lacks = read_text(file->name, without.data, without.size, tables);
     struct launch_reading after = read_text(file->name, changed.data, changed.size, tables);

@@ -191,7 +191,7 @@ static bool is_same_model(const struct transformer *a, const struct transformer 
 }
 
 /* Returns the weights choice, taking HSDP with shards over all ranks that have the same weights as ZeRO-3. */
-static int comparable_weights_choice(const struct choices *c)
+static int weights_choice_hsdp_as_zero3(const struct choices *c)
 {
     bool whole =
         c->weights == CHOICE_WEIGHTS_HSDP && c->shard == expressible_weight_sharing_ranks(c);
@@ -199,7 +199,8 @@ static int comparable_weights_choice(const struct choices *c)
 }
 
 /* Appends the name of each choice in which a and b differ, unless the difference has no effect. */
-static void append_differences(struct text *out, const struct choices *a, const struct choices *b)
+static void append_names_of_unequal_choices(struct text *out, const struct choices *a,
+                                            const struct choices *b)
 {
     bool shared = expressible_weight_sharing_ranks(a) > 1, ring = a->cp > 1;
     const struct {
@@ -209,7 +210,7 @@ static void append_differences(struct text *out, const struct choices *a, const 
         {"model", !is_same_model(a->model, b->model)},
         {"profile", a->profile != b->profile},
         {"attention", a->attention != b->attention},
-        {"weights", shared && comparable_weights_choice(a) != comparable_weights_choice(b)},
+        {"weights", shared && weights_choice_hsdp_as_zero3(a) != weights_choice_hsdp_as_zero3(b)},
         {"shard", shared && a->shard != b->shard},
         {"pipeline", a->pipeline != b->pipeline},
         {"virtual stages", a->virtual_stages != b->virtual_stages},
@@ -262,7 +263,7 @@ static bool round_trip(struct check_random *random, enum framework framework, st
     struct setup again = {0};
     char vocab[32];
     struct request *r = &setup->request;
-    setup_open_request(setup);
+    setup_leave_request_open(setup);
     fill_random_request(r, random, framework);
     if (framework >= FRAMEWORK_AXOLOTL)
         redraw_trainer_choices(r, random);
@@ -282,7 +283,7 @@ static bool round_trip(struct check_random *random, enum framework framework, st
         CHECK_TEXT(text.data, diag.text != NULL ? diag.text : "", "");
         if (status == STATUS_OK) {
             text_puts(&differences, "");
-            append_differences(&differences, &written, &read);
+            append_names_of_unequal_choices(&differences, &written, &read);
             CHECK_TEXT(text.data, differences.data, "");
         }
         for (size_t i = 0; i < launch.remark_count; i++)

@@ -59,7 +59,7 @@ struct sim_figures {
 /* Returns a cluster on one line in which the field of `more`, such as "nic.bandwidth=1B/s", has
  * that value. It is appended, or takes the place of another value of the field. more "": nothing
  * changes. */
-static char *cluster_with_number(struct arena *arena, const char *cluster, const char *more)
+static char *cluster_line_with_number(struct arena *arena, const char *cluster, const char *more)
 {
     int path = (int)strcspn(more, "=") + 1;
     const char *old =
@@ -84,7 +84,7 @@ static enum status load_setup(struct setup *setup, const char *args, const char 
         options_split_words(&word, &count, &setup->arena, args, (struct loc){0}, diag);
     for (int i = 1; i < count && status == STATUS_OK; i++)
         if (strcmp(word[i - 1], "--cluster") == 0)
-            word[i] = cluster_with_number(&setup->arena, word[i], more);
+            word[i] = cluster_line_with_number(&setup->arena, word[i], more);
     if (status == STATUS_OK)
         status = options_parse(&options, sets, count, word, diag);
     if (status == STATUS_OK)
@@ -127,7 +127,7 @@ static bool predict(struct sim_figures *figures, size_t i, const char *more,
 
 static struct sim_figures usual[ARRAY_LEN(predictions)];
 
-static bool figures_are_usual(const struct sim_figures *figures, size_t i)
+static bool are_figures_as_before_change(const struct sim_figures *figures, size_t i)
 {
     bool same = figures->step_s == usual[i].step_s && figures->mfu == usual[i].mfu;
     for (int l = 0; l < LIMIT_COUNT; l++)
@@ -177,7 +177,7 @@ static void check_number_matters(const char *name, const char *const more[2],
             bool ok = predict(&figures, i, more != NULL ? more[f] : "", change, &diag);
             diag_release(&diag);
             taken |= ok;
-            if (ok && !figures_are_usual(&figures, i)) {
+            if (ok && !are_figures_as_before_change(&figures, i)) {
                 CHECK(name, !is_exempt_number(name));
                 return;
             }
@@ -199,7 +199,8 @@ static void predictions_can_be_made(void)
 }
 
 /* Returns the text of a field and its value as it stands after a cluster's name. */
-static const char *field_text(struct arena *arena, const struct cluster_field *field, double value)
+static const char *cluster_line_text_of_field(struct arena *arena,
+                                              const struct cluster_field *field, double value)
 {
     static const char *const unit[FIELD_TYPE_COUNT] = {
         [FIELD_BYTES] = "B",           [FIELD_BYTES_PER_S] = "B/s", [FIELD_SECONDS] = "s",
@@ -229,11 +230,13 @@ static void every_number_of_a_cluster_matters(void)
          * numbers */
         if (field->type == FIELD_FABRIC || field->type == FIELD_TABLE || field->section == NULL)
             continue;
-        double value = cluster_field_value(&cluster, field);
+        double value = cluster_field_value_as_double(&cluster, field);
         double from = value != 0 ? value : small[field->type];
         const char *more[2] = {
-            field_text(&arena, field, field->type == FIELD_BOOL ? 0 : from * factors[0]),
-            field_text(&arena, field, field->type == FIELD_BOOL ? 1 : from * factors[1])};
+            cluster_line_text_of_field(&arena, field,
+                                       field->type == FIELD_BOOL ? 0 : from * factors[0]),
+            cluster_line_text_of_field(&arena, field,
+                                       field->type == FIELD_BOOL ? 1 : from * factors[1])};
         check_number_matters(field->path, more, NULL);
     }
     diag_release(&diag);

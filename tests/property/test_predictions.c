@@ -27,7 +27,7 @@ static void folded_stages_equal_unfolded(void)
 
 static void replicas_equal_all_ranks(void)
 {
-    int all = 30, replicated = check_folded_predictions(all, world_make_replicas);
+    int all = 30, replicated = check_folded_predictions(all, world_make_with_replicas);
     CHECK("half of them are planned in part", 2 * replicated >= all);
 }
 
@@ -85,7 +85,8 @@ static void ops_keep_stream_and_wait_order(void)
             uint32_t wrong = 0;
             order_compute_clocks_of_role(&order, &w.ir, 0);
             for (uint32_t rank = 0; rank < result.rank_count; rank++) {
-                const double *start = sim_start_s(&result, rank), *end = sim_end_s(&result, rank);
+                const double *start = sim_op_starts_of_rank_s(&result, rank),
+                             *end = sim_op_ends_of_rank_s(&result, rank);
                 for (uint32_t op = 0; op < w.ir.op.count; op++) {
                     wrong += end[op] < start[op];
                     for (uint32_t before = op > 40 ? op - 40 : 0; before < op; before++)
@@ -252,9 +253,9 @@ static struct request request_for_all_profiles(struct check_random *random,
                                                struct transformer *model)
 {
     bool stages = check_random_i64(random, 0, 3) == 0;
-    struct request request = shapes_request(random, stages ? 4 : 8, false);
+    struct request request = shapes_random_request(random, stages ? 4 : 8, false);
     while (stages && request.chunk_tokens > 0)
-        request = shapes_request(random, 4, false);
+        request = shapes_random_request(random, 4, false);
     int64_t longer = (int64_t)1 << check_random_i64(random, 3, 9);
     *model = larger_model(request.model, random);
     request.model = model;
@@ -279,15 +280,17 @@ static struct request request_for_all_profiles(struct check_random *random,
 
 struct step_figures {
     double step_s;
-    double optimizer_updates_s; /* communication of the optimizer, on the rank where it is most */
+    /* communication of the optimizer, on the rank where it is most */
+    double max_optimizer_transfer_s;
     char label[320];
 };
 
-static double update_seconds_of_rank(const struct property_world *w,
-                                     const struct sim_result *result, uint32_t rank)
+static double optimizer_transfer_s_of_rank(const struct property_world *w,
+                                           const struct sim_result *result, uint32_t rank)
 {
     const struct sim_class *class = &result->classes[result->class_of_rank[rank]];
-    const double *start = sim_start_s(result, rank), *end = sim_end_s(result, rank);
+    const double *start = sim_op_starts_of_rank_s(result, rank),
+                 *end = sim_op_ends_of_rank_s(result, rank);
     double sum = 0;
     for (uint32_t k = 0; k < class->op_count; k++) {
         uint32_t op = class->op_begin + k;
@@ -309,8 +312,9 @@ static bool predict_with_profile(struct step_figures *step_figures, const struct
     if (ok) {
         step_figures->step_s = result.step_s;
         for (uint32_t rank = 0; rank < result.rank_count; rank++)
-            step_figures->optimizer_updates_s =
-                fmax(step_figures->optimizer_updates_s, update_seconds_of_rank(&w, &result, rank));
+            step_figures->max_optimizer_transfer_s =
+                fmax(step_figures->max_optimizer_transfer_s,
+                     optimizer_transfer_s_of_rank(&w, &result, rank));
         sim_result_release(&result);
     }
     memcpy(step_figures->label, w.label, sizeof step_figures->label);
@@ -336,7 +340,7 @@ static void no_profile_beats_ideal(void)
         struct transformer model;
         struct request request = request_for_all_profiles(&random, &model);
         const struct profile *other = &profiles[check_random_i64(&random, 0, (int64_t)count - 2)];
-        const char *cluster = random_cluster(&random);
+        const char *cluster = random_cluster_name(&random);
         struct profile same = *ideal;
         struct step_figures theirs, ours;
         if (other->ring_keeps_blocks && request.cp > 1)
@@ -358,7 +362,7 @@ static void no_profile_beats_ideal(void)
         request.profile = ideal->name;
         if (!ok || !predict_with_profile(&ours, &request, cluster, &same))
             continue;
-        double shared = fmax(ours.optimizer_updates_s - theirs.optimizer_updates_s, 0);
+        double shared = fmax(ours.max_optimizer_transfer_s - theirs.max_optimizer_transfer_s, 0);
         CHECK(theirs.label, ours.step_s <= theirs.step_s * (1 + 1e-4) + shared);
     }
 }

@@ -56,7 +56,7 @@ static inline bool world_build(struct property_world *w, const char *cluster,
 {
     char label[256];
     snprintf(w->label, sizeof w->label, "%s: %s", cluster,
-             shapes_label(request, label, sizeof label));
+             shapes_request_label(request, label, sizeof label));
     bool ok = cluster_load(&w->cluster, &w->arena, cluster, &w->diag) == STATUS_OK &&
               cluster_resize(&w->cluster, &w->arena, 0, request->ranks < 8 ? 8 : request->ranks,
                              &w->diag) == STATUS_OK &&
@@ -78,17 +78,18 @@ static inline bool world_build(struct property_world *w, const char *cluster,
     return true;
 }
 
-static inline const char *random_cluster(struct check_random *random)
+static inline const char *random_cluster_name(struct check_random *random)
 {
     return clusters[check_random_i64(random, 0, ARRAY_LEN(clusters) - 1)];
 }
 
 /* Builds a schedule of `request` on a random cluster, with `layers` layers; 0: as many as the model has. */
-static inline bool world_of_request(struct property_world *w, struct check_random *random,
-                                    struct request request, int64_t layers)
+static inline bool world_build_on_random_cluster(struct property_world *w,
+                                                 struct check_random *random,
+                                                 struct request request, int64_t layers)
 {
     *w = (struct property_world){0};
-    const char *cluster = random_cluster(random);
+    const char *cluster = random_cluster_name(random);
     if (layers > 0) {
         w->model = *request.model;
         w->model.layers = layers;
@@ -118,20 +119,21 @@ static inline void add_random_stages(struct request *request, struct check_rando
 /* Makes a world with two or four stages of two layers or more, each of one or two ranks. */
 static inline bool world_make_with_stages(struct property_world *w, struct check_random *random)
 {
-    struct request request = shapes_request(random, 2, false);
+    struct request request = shapes_random_request(random, 2, false);
     while (request.chunk_tokens > 0) /* fpdt cuts sequences itself */
-        request = shapes_request(random, 2, false);
+        request = shapes_random_request(random, 2, false);
     add_random_stages(&request, random);
-    return world_of_request(w, random, request, 2 * request.pp * check_random_i64(random, 1, 2));
+    return world_build_on_random_cluster(w, random, request,
+                                         2 * request.pp * check_random_i64(random, 1, 2));
 }
 
 /* Makes a world of 8 to 128 ranks, whose data-parallel degree is at least four times that of a small request; up to a
  * third of the worlds have pipeline stages. Shards of HSDP may span several copies of the small request's
  * ranks. */
-static inline bool world_make_replicas(struct property_world *w, struct check_random *random)
+static inline bool world_make_with_replicas(struct property_world *w, struct check_random *random)
 {
     *w = (struct property_world){0};
-    struct request request = shapes_request(random, 4, false);
+    struct request request = shapes_random_request(random, 4, false);
     int64_t copies = (int64_t)4 << check_random_i64(random, 0, 1);
     copies = copies * request.ranks < 8 ? 8 : copies;
     request.dp *= copies;
@@ -156,7 +158,7 @@ static inline bool world_make_replicas(struct property_world *w, struct check_ra
 
 static inline bool world_make(struct property_world *w, struct check_random *random)
 {
-    return world_of_request(w, random, shapes_request(random, 8, false), 0);
+    return world_build_on_random_cluster(w, random, shapes_random_request(random, 8, false), 0);
 }
 
 /* Simulates a step. exact: of every rank, without folding. Returns false, with a failed check, if it cannot be. */

@@ -85,7 +85,8 @@ static inline double composed_phase_flops(const struct ir *ir, enum phase phase)
 }
 
 /* Returns the number of ops of the kind in the phase, or in all phases if it is PHASE_COUNT. */
-static inline uint32_t composed_ops(const struct ir *ir, enum work_kind kind, enum phase phase)
+static inline uint32_t composed_op_count_of_kind(const struct ir *ir, enum work_kind kind,
+                                                 enum phase phase)
 {
     uint32_t n = 0;
     for (uint32_t op = 0; op < ir->op.count; op++)

@@ -17,18 +17,18 @@ enum { RANDOM_STREAMS = 5 };
 /* The numbers of ops and buffers of a role, and the shares of what occurs in it. */
 struct random_sizes {
     int64_t ops, buffers;
-    int64_t waits_percent;  /* the chance that an op has one more wait, up to 3 */
-    int64_t host_percent;   /* ops that are HOST_SYNC or BARRIER */
-    int64_t range_percent;  /* operands that are ranges of a buffer, not the whole of it */
-    int64_t guard_percent;  /* ops with a guard */
-    int64_t filled_percent; /* buffers that ops fill before all other ops */
+    int64_t next_wait_percent; /* the chance that an op has one more wait, up to 3 */
+    int64_t host_percent;      /* ops that are HOST_SYNC or BARRIER */
+    int64_t range_percent;     /* operands that are ranges of a buffer, not the whole of it */
+    int64_t guard_percent;     /* ops with a guard */
+    int64_t prefilled_buffer_percent; /* buffers that ops fill before all other ops */
 };
 
 /* Adds a mesh of three ranks and their group, which guards test. Called before any role is added. */
-static inline void random_mesh(struct ir *ir)
+static inline void add_mesh_of_three_ranks(struct ir *ir)
 {
     ir->mesh = (struct mesh){.axis_count = 1, .axis = {{"cp", 3}}};
-    ir_add_group(ir, "cp", &(struct axis_set){.axis = 0}, 1);
+    ir_add_group(ir, "cp", &(struct axis_coordinate_set){.axis = 0}, 1);
 }
 
 /* Returns a random operand in a memory, among the sizes.buffers buffers from `first` on. */
@@ -82,7 +82,7 @@ static inline void add_random_role(struct ir *ir, struct check_random *random,
         struct op_desc fill = {.work = {.kind = WORK_FILL}, .write_count = 1, .write = &whole};
         fill.stream = stream[ir->buffer.memory[first.i + i] == MEMORY_HBM ? 0 : 4];
         fill.guard = IR_NONE16;
-        if (check_random_i64(random, 0, 99) < sizes.filled_percent)
+        if (check_random_i64(random, 0, 99) < sizes.prefilled_buffer_percent)
             ir_add_op(ir, &fill);
     }
     for (int64_t i = ir->op.count - begin, end = i + sizes.ops; i < end; i++) {
@@ -117,7 +117,8 @@ static inline void add_random_role(struct ir *ir, struct check_random *random,
                 (struct guard){.group = 0,
                                .test = (uint8_t)check_random_i64(random, 0, GUARD_TEST_COUNT - 1),
                                .value = (uint32_t)check_random_i64(random, 0, 3)});
-        while (op.wait_count < 3 && i > 0 && check_random_i64(random, 0, 99) < sizes.waits_percent)
+        while (op.wait_count < 3 && i > 0 &&
+               check_random_i64(random, 0, 99) < sizes.next_wait_percent)
             wait[op.wait_count++] =
                 (op_id){begin + (uint32_t)check_random_i64(random, i > 20 ? i - 20 : 0, i - 1)};
         ir_add_op(ir, &op);

@@ -24,7 +24,7 @@ const struct transformer shapes[SHAPE_COUNT] = {
 };
 /* clang-format on */
 
-struct request shapes_request(struct check_random *random, int64_t max_ranks, bool f32)
+struct request shapes_random_request(struct check_random *random, int64_t max_ranks, bool f32)
 {
     size_t strategies, profiles;
     const struct strategy *strategy = strategies_list(&strategies);
@@ -110,7 +110,7 @@ struct request shapes_request(struct check_random *random, int64_t max_ranks, bo
     return request;
 }
 
-const char *shapes_label(const struct request *r, char *text, size_t size)
+const char *shapes_request_label(const struct request *r, char *text, size_t size)
 {
     snprintf(text, size,
              "%s %s %s %s %s %s ranks %lld dp %lld cp %lld hp %lld tp %lld window %lld %s %s %s "

@@ -19,9 +19,9 @@ static void random_schedules_verify(void)
 {
     struct check_random random = check_random_make();
     for (int i = 0; i < 300; i++) {
-        struct request request = shapes_request(&random, 8, i % 2 == 0);
+        struct request request = shapes_random_request(&random, 8, i % 2 == 0);
         char label[256];
-        shapes_label(&request, label, sizeof label);
+        shapes_request_label(&request, label, sizeof label);
         struct ir ir;
         struct choices choices;
         struct diag diag = {0};
@@ -88,9 +88,9 @@ static void forward_flops_are_the_models(void)
 {
     struct check_random random = check_random_make();
     for (int i = 0; i < 100; i++) {
-        struct request request = shapes_request(&random, 8, false);
+        struct request request = shapes_random_request(&random, 8, false);
         char label[256];
-        shapes_label(&request, label, sizeof label);
+        shapes_request_label(&request, label, sizeof label);
         struct ir ir;
         struct choices c;
         if (composed_build(&ir, &c, &request, label)) {
@@ -204,7 +204,8 @@ static void all_to_alls_move_what_ulysses_says(void)
     request.profile = "internevo";
     composed_build(&ir, &c, &request, "mha");
     int64_t tensor = 2 * (64 / 4) * 64;
-    CHECK_INT("all-to-alls", composed_ops(&ir, WORK_ALL_TO_ALL, PHASE_COUNT), 2 * (4 + 4 + 4));
+    CHECK_INT("all-to-alls", composed_op_count_of_kind(&ir, WORK_ALL_TO_ALL, PHASE_COUNT),
+              2 * (4 + 4 + 4));
     CHECK_INT("bytes", composed_payload_bytes(&ir, WORK_ALL_TO_ALL), 2 * 12 * tensor);
     ir_release(&ir);
 
@@ -340,9 +341,9 @@ static void print_parse_print_is_the_identity(void)
 {
     struct check_random random = check_random_make();
     for (int i = 0; i < 60; i++) {
-        struct request request = shapes_request(&random, 8, false);
+        struct request request = shapes_random_request(&random, 8, false);
         char label[256];
-        shapes_label(&request, label, sizeof label);
+        shapes_request_label(&request, label, sizeof label);
         struct ir ir, again = {0};
         struct choices c;
         struct diag diag = {0};

@@ -32,12 +32,14 @@ static void weights_move_as_the_table_says(void)
         request.shard = rows[i].shard;
         request.profile = rows[i].profile;
         composed_build(&ir, &c, &request, weights_names[rows[i].weights]);
-        CHECK_INT(weights_names[rows[i].weights], composed_ops(&ir, WORK_ALL_GATHER, PHASE_COUNT),
-                  rows[i].gathers);
         CHECK_INT(weights_names[rows[i].weights],
-                  composed_ops(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT), rows[i].reductions);
+                  composed_op_count_of_kind(&ir, WORK_ALL_GATHER, PHASE_COUNT), rows[i].gathers);
         CHECK_INT(weights_names[rows[i].weights],
-                  composed_ops(&ir, WORK_ALL_REDUCE, PHASE_BACKWARD), rows[i].all_reductions);
+                  composed_op_count_of_kind(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT),
+                  rows[i].reductions);
+        CHECK_INT(weights_names[rows[i].weights],
+                  composed_op_count_of_kind(&ir, WORK_ALL_REDUCE, PHASE_BACKWARD),
+                  rows[i].all_reductions);
         ir_release(&ir);
     }
 }
@@ -58,9 +60,9 @@ static void fsdp1_passes_over_gradients_before_each_reduction(void)
         request.global_batch = 8; /* two micro-batches of four ranks */
         composed_build(&ir, &c, &request, profiles[i]);
         casts[i] = 0;
-        reductions[i] = composed_ops(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT);
+        reductions[i] = composed_op_count_of_kind(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT);
         for (uint32_t op = 0; op < ir.op.count; op++)
-            if (ir.op.kind[op] == WORK_CAST && ir.op.region[op] == REGION_WEIGHTS) {
+            if (ir.op.kind[op] == WORK_CAST && ir.op.region[op] == REGION_WEIGHT_COLLECTIVES) {
                 casts[i]++;
                 bytes_of_casts[i] += work_memory_bytes(&ir.shape[ir.op.shape[op]]);
             }
@@ -214,9 +216,9 @@ static void internlm_all_reduces_flat_buckets(void)
         request.profile = profiles[i];
         request.global_batch = 8; /* two micro-batches of four ranks */
         composed_build(&ir, &c, &request, profiles[i]);
-        casts[i] = composed_ops(&ir, WORK_CAST, PHASE_COUNT);
-        scatters[i] = composed_ops(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT);
-        gathers[i] = composed_ops(&ir, WORK_ALL_GATHER, PHASE_COUNT);
+        casts[i] = composed_op_count_of_kind(&ir, WORK_CAST, PHASE_COUNT);
+        scatters[i] = composed_op_count_of_kind(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT);
+        gathers[i] = composed_op_count_of_kind(&ir, WORK_ALL_GATHER, PHASE_COUNT);
         for (uint32_t op = 0; op < ir.op.count; op++)
             if (ir.op.kind[op] == WORK_CAST)
                 bytes_of_casts[i] += work_memory_bytes(&ir.shape[ir.op.shape[op]]);
@@ -247,15 +249,16 @@ static void dtensor_adds_operators(void)
     } rows[] = {
         /* all-reduces: gradients of norms of two layers and of the last one, the norm of all gradients; two of the
          * loss; each norm for clipping and for AdamW */
-        {"a plan of modules", TENSOR_PLAN_MODULE, CHOICE_WEIGHTS_REPLICATED, 0, 0, 92 + 18, 32, 5,
-         3 + 1 + 2 + 2 * 5},
-        {"compiled", TENSOR_PLAN_MODULE, CHOICE_WEIGHTS_REPLICATED, 0, KERNELS_COMPILED, 6 + 6, 16,
-         5, 3 + 1 + 2 + 2 * 5},
-        {"FSDP", TENSOR_PLAN_MODULE, CHOICE_WEIGHTS_ZERO3, 0, 0, 92 + 18, 32, 4, 3 + 1 + 2},
-        {"a plan of linear layers", TENSOR_PLAN_LINEAR, CHOICE_WEIGHTS_ZERO3, 0, 0, 92 + 9, 32, 4,
+        {"a plan of modules", TENSOR_PLAN_GATHER_PER_MODULE, CHOICE_WEIGHTS_REPLICATED, 0, 0,
+         92 + 18, 32, 5, 3 + 1 + 2 + 2 * 5},
+        {"compiled", TENSOR_PLAN_GATHER_PER_MODULE, CHOICE_WEIGHTS_REPLICATED, 0, KERNELS_COMPILED,
+         6 + 6, 16, 5, 3 + 1 + 2 + 2 * 5},
+        {"FSDP", TENSOR_PLAN_GATHER_PER_MODULE, CHOICE_WEIGHTS_ZERO3, 0, 0, 92 + 18, 32, 4,
          3 + 1 + 2},
-        {"another loss", TENSOR_PLAN_MODULE, CHOICE_WEIGHTS_ZERO3, LOSS_MEGATRON, 0, 92 + 18, 0, 4,
-         3 + 1},
+        {"a plan of linear layers", TENSOR_PLAN_GATHER_PER_LINEAR, CHOICE_WEIGHTS_ZERO3, 0, 0,
+         92 + 9, 32, 4, 3 + 1 + 2},
+        {"another loss", TENSOR_PLAN_GATHER_PER_MODULE, CHOICE_WEIGHTS_ZERO3, LOSS_MEGATRON, 0,
+         92 + 18, 0, 4, 3 + 1},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct request request = composed_request(0, 2);
@@ -283,7 +286,7 @@ static void dtensor_adds_operators(void)
             clips += ir.op.kind[op] == WORK_CLIP;
         }
         CHECK_INT(rows[i].label, whole, 2 * 51); /* of 101 rows */
-        CHECK_INT(rows[i].label, composed_ops(&ir, WORK_ALL_REDUCE, PHASE_COUNT),
+        CHECK_INT(rows[i].label, composed_op_count_of_kind(&ir, WORK_ALL_REDUCE, PHASE_COUNT),
                   rows[i].reductions);
         CHECK_INT(rows[i].label, clips, rows[i].clips);
         ir_release(&ir);
@@ -332,10 +335,12 @@ static void fsdp_gathers_and_reduces_as_asked(void)
         request.optimizer = host ? CHOICE_OPTIMIZER_HOST : CHOICE_OPTIMIZER_DEVICE;
         request.parameters = host ? PARAMETERS_HOST : PARAMETERS_DEVICE;
         composed_build(&ir, &c, &request, rows[i].label);
-        CHECK_INT("a copy to the device for each gather", composed_ops(&ir, WORK_H2D, PHASE_COUNT),
+        CHECK_INT("a copy to the device for each gather",
+                  composed_op_count_of_kind(&ir, WORK_H2D, PHASE_COUNT),
                   host ? rows[i].gathers : 0);
-        CHECK_INT(rows[i].label, composed_ops(&ir, WORK_ALL_GATHER, PHASE_COUNT), rows[i].gathers);
-        CHECK_INT(rows[i].label, composed_ops(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT),
+        CHECK_INT(rows[i].label, composed_op_count_of_kind(&ir, WORK_ALL_GATHER, PHASE_COUNT),
+                  rows[i].gathers);
+        CHECK_INT(rows[i].label, composed_op_count_of_kind(&ir, WORK_REDUCE_SCATTER, PHASE_COUNT),
                   rows[i].scatters);
         ir_release(&ir);
     }
@@ -397,7 +402,7 @@ static void a_cut_loss_multiplies_once_more(void)
             products[i] += product;
             again[i] += product && ir.op.phase[op] == PHASE_RECOMPUTE;
         }
-        gathers[i] = composed_ops(&ir, WORK_ALL_GATHER, PHASE_COUNT);
+        gathers[i] = composed_op_count_of_kind(&ir, WORK_ALL_GATHER, PHASE_COUNT);
         pieces[i] = c.loss_chunks * c.accumulation;
         ir_release(&ir);
     }
@@ -529,7 +534,8 @@ static void tensor_ranks_hold_the_vocabulary_as_asked(void)
                 tables += x->rows / (x->axes_that_cut_rows_and_columns[0] != 0 ? 2 : 1);
         }
         CHECK_INT("rows of both tables", tables, rows[i].tables);
-        CHECK_INT("gathers", composed_ops(&ir, WORK_ALL_GATHER, PHASE_COUNT), rows[i].gathers);
+        CHECK_INT("gathers", composed_op_count_of_kind(&ir, WORK_ALL_GATHER, PHASE_COUNT),
+                  rows[i].gathers);
         uint32_t heads = 0;
         for (uint32_t op = 0; op < ir.op.count; op++)
             heads += ir.op.kind[op] == WORK_MATMUL && ir.op.region[op] == REGION_LOSS &&
@@ -591,7 +597,8 @@ static void megatron_reduces_after_the_backward(void)
             last = op_writes_gradients(&ir, op) ? op : last;
             first = kind == WORK_REDUCE_SCATTER && first == IR_NONE ? op : first;
             bundles += kind == WORK_REDUCE_SCATTER;
-            bool whole = ir.op.phase[op] == PHASE_BACKWARD && ir.op.region[op] == REGION_WEIGHTS;
+            bool whole =
+                ir.op.phase[op] == PHASE_BACKWARD && ir.op.region[op] == REGION_WEIGHT_COLLECTIVES;
             zeroed += whole && kind == WORK_FILL;
             looked_through += whole && kind == WORK_SQUARE_SUM;
         }
@@ -632,7 +639,7 @@ static void deepspeed_reduces_shared_sequences_in_fp32(void)
         uint64_t bytes = 0, elements = 0;
         uint32_t reductions = 0, casts = 0;
         for (uint32_t op = 0; op < ir.op.count; op++) {
-            if (ir.op.phase[op] != PHASE_BACKWARD || ir.op.region[op] != REGION_WEIGHTS)
+            if (ir.op.phase[op] != PHASE_BACKWARD || ir.op.region[op] != REGION_WEIGHT_COLLECTIVES)
                 continue;
             casts += ir.op.kind[op] == WORK_CAST;
             if (ir.op.kind[op] != WORK_REDUCE_SCATTER)
@@ -663,10 +670,10 @@ static void fsdp2_copies_what_it_gathered(void)
         request.weights = CHOICE_WEIGHTS_ZERO3;
         request.profile = rows[i].profile;
         composed_build(&ir, &c, &request, rows[i].profile);
-        CHECK_INT(rows[i].profile, composed_ops(&ir, WORK_ALL_GATHER, PHASE_COUNT),
+        CHECK_INT(rows[i].profile, composed_op_count_of_kind(&ir, WORK_ALL_GATHER, PHASE_COUNT),
                   rows[i].gathers);
         for (uint32_t op = 0; op < ir.op.count; op++)
-            copies += ir.op.kind[op] == WORK_PACK && ir.op.region[op] == REGION_WEIGHTS;
+            copies += ir.op.kind[op] == WORK_PACK && ir.op.region[op] == REGION_WEIGHT_COLLECTIVES;
         CHECK_INT(rows[i].profile, copies, rows[i].copies);
         ir_release(&ir);
     }

@@ -12,8 +12,8 @@
 #include <string.h>
 
 #define HEAD "core plan 1 ranks=2\nsequence,what,begin,rows,key,keys,rank,round\n"
-#define THREE "0,document,0,8,,,,\n0,document,8,4,,,,\n0,document,12,4,,,,\n"
-#define HALVES "0,own,0,8,,,0,\n0,own,8,8,,,1,\n"
+#define THREE_DOCUMENT_ROWS "0,document,0,8,,,,\n0,document,8,4,,,,\n0,document,12,4,,,,\n"
+#define ROWS_OF_OWN_HALVES "0,own,0,8,,,0,\n0,own,8,8,,,1,\n"
 
 static bool parse_right_plan(struct core_plan *plan, const char *text)
 {
@@ -35,29 +35,32 @@ static void core_plan_pair_loads_by_hand(void)
         double pairs[4];
         int64_t keys[4], queries[4];
     } rows[] = {
-        {"contiguous", HEAD THREE HALVES, 2, {36, 20}, {0, 0}, {0, 0}},
+        {"contiguous", HEAD THREE_DOCUMENT_ROWS ROWS_OF_OWN_HALVES, 2, {36, 20}, {0, 0}, {0, 0}},
         {"zigzag",
-         HEAD THREE "0,own,0,4,,,0,\n0,own,12,4,,,0,\n0,own,4,8,,,1,\n",
+         HEAD THREE_DOCUMENT_ROWS "0,own,0,4,,,0,\n0,own,12,4,,,0,\n0,own,4,8,,,1,\n",
          2,
          {20, 36},
          {0, 4},
          {0, 0}},
         {"per document",
-         HEAD THREE "0,own,0,2,,,0,\n0,own,2,4,,,1,\n0,own,6,2,,,0,\n0,own,8,1,,,0,\n"
-                    "0,own,9,2,,,1,\n0,own,11,2,,,0,\n0,own,13,2,,,1,\n0,own,15,1,,,0,\n",
+         HEAD THREE_DOCUMENT_ROWS
+         "0,own,0,2,,,0,\n0,own,2,4,,,1,\n0,own,6,2,,,0,\n0,own,8,1,,,0,\n"
+         "0,own,9,2,,,1,\n0,own,11,2,,,0,\n0,own,13,2,,,1,\n0,own,15,1,,,0,\n",
          2,
          {28, 28},
          {8, 4},
          {0, 0}},
         {"query 7 moved",
-         HEAD THREE HALVES "0,tile,0,7,0,8,0,0\n0,tile,7,1,0,8,1,1\n0,tile,8,8,8,8,1,0\n",
+         HEAD THREE_DOCUMENT_ROWS ROWS_OF_OWN_HALVES
+         "0,tile,0,7,0,8,0,0\n0,tile,7,1,0,8,1,1\n0,tile,8,8,8,8,1,0\n",
          2,
          {28, 28},
          {0, 8},
          {0, 1}},
         {"queries 6 and 7 by keys 0 to 3 moved",
-         HEAD THREE HALVES "0,tile,0,6,0,8,0,0\n0,tile,6,2,4,4,0,0\n0,tile,6,2,0,4,1,1\n"
-                           "0,tile,8,8,8,8,1,0\n",
+         HEAD THREE_DOCUMENT_ROWS ROWS_OF_OWN_HALVES
+         "0,tile,0,6,0,8,0,0\n0,tile,6,2,4,4,0,0\n0,tile,6,2,0,4,1,1\n"
+         "0,tile,8,8,8,8,1,0\n",
          2,
          {28, 28},
          {0, 4},
@@ -104,14 +107,16 @@ static void least_bytes_by_hand(void)
     const double tokens = 1048576, own = tokens / 64, pairs = tokens * tokens / 2;
     const struct transformer llama = {.heads = 32, .kv_heads = 8, .head_dim = 128};
     const struct row_bytes grouped = row_bytes_of_layer(&llama, 2), whole = {16384, 8192, 8320};
-    CHECK_CLOSE("queries stay", coverage_bound_of_bytes(pairs, 64, own, &grouped, false), 2.080e9,
+    CHECK_CLOSE("queries stay",
+                coverage_bound_of_busiest_rank_bytes(pairs, 64, own, &grouped, false), 2.080e9,
                 1e-3);
-    CHECK_CLOSE("queries move", coverage_bound_of_bytes(pairs, 64, own, &grouped, true), 1.187e9,
+    CHECK_CLOSE("queries move",
+                coverage_bound_of_busiest_rank_bytes(pairs, 64, own, &grouped, true), 1.187e9,
                 1e-3);
-    CHECK_CLOSE("as many heads", coverage_bound_of_bytes(pairs, 64, own, &whole, false), 8.321e9,
-                1e-3);
-    CHECK_CLOSE("and they move", coverage_bound_of_bytes(pairs, 64, own, &whole, true), 2.510e9,
-                1e-3);
+    CHECK_CLOSE("as many heads",
+                coverage_bound_of_busiest_rank_bytes(pairs, 64, own, &whole, false), 8.321e9, 1e-3);
+    CHECK_CLOSE("and they move", coverage_bound_of_busiest_rank_bytes(pairs, 64, own, &whole, true),
+                2.510e9, 1e-3);
     /* DeepSeek-V2-Lite: 16 heads, of 192 columns in q and k and 128 in v */
     const struct transformer latent = {.heads = 16,
                                        .kv_heads = 16,
@@ -123,7 +128,8 @@ static void least_bytes_by_hand(void)
     CHECK_CLOSE("a key with its value", unequal.key, 10240, 0);
     CHECK_CLOSE("a query", unequal.query, 6144, 0);
     CHECK_CLOSE("a result", unequal.result, 4160, 0);
-    CHECK_CLOSE("own keys suffice", coverage_bound_of_bytes(64 * own, 64, own, &whole, true), 0, 0);
+    CHECK_CLOSE("own keys suffice",
+                coverage_bound_of_busiest_rank_bytes(64 * own, 64, own, &whole, true), 0, 0);
 }
 
 static void plan_faults_name_counterexamples(void)
@@ -131,19 +137,19 @@ static void plan_faults_name_counterexamples(void)
     static const struct {
         const char *text, *message;
     } rows[] = {
-        {HEAD HALVES "0,tile,0,16,0,12,0,0\n0,tile,0,16,13,3,1,0\n",
+        {HEAD ROWS_OF_OWN_HALVES "0,tile,0,16,0,12,0,0\n0,tile,0,16,13,3,1,0\n",
          "query 12 sees key 12, which no tile has"},
-        {HEAD THREE HALVES "0,tile,0,7,0,8,0,0\n0,tile,8,8,8,8,1,0\n",
+        {HEAD THREE_DOCUMENT_ROWS ROWS_OF_OWN_HALVES "0,tile,0,7,0,8,0,0\n0,tile,8,8,8,8,1,0\n",
          "query 7 sees key 0, which no tile has"},
-        {HEAD THREE HALVES "0,tile,0,8,0,8,0,0\n0,tile,7,9,3,13,1,1\n",
+        {HEAD THREE_DOCUMENT_ROWS ROWS_OF_OWN_HALVES "0,tile,0,8,0,8,0,0\n0,tile,7,9,3,13,1,1\n",
          "query 7, key 3 are in two tiles: rank 0 round 0, rank 1 round 1"},
-        {HEAD THREE HALVES "0,tile,0,8,0,8,0,0\n0,tile,8,8,0,17,1,1\n",
+        {HEAD THREE_DOCUMENT_ROWS ROWS_OF_OWN_HALVES "0,tile,0,8,0,8,0,0\n0,tile,8,8,0,17,1,1\n",
          "the tile of query 8, key 0 ends at key 17, and the sequence at token 16"},
         {HEAD "0,own,0,8,,,0,\n0,own,7,8,,,1,\n", "token 7 has two owners: ranks 0 and 1"},
         {HEAD "0,own,0,7,,,0,\n0,own,8,8,,,1,\n", "token 7 has no owner"},
-        {HEAD THREE "0,own,0,8,,,0,\n0,own,8,9,,,1,\n",
+        {HEAD THREE_DOCUMENT_ROWS "0,own,0,8,,,0,\n0,own,8,9,,,1,\n",
          "token 16 has an owner, but the documents end at token 16"},
-        {HEAD THREE "0,own,0,8,,,0,\n0,own,8,8,,,1,\n0,own,20,2,,,0,\n",
+        {HEAD THREE_DOCUMENT_ROWS "0,own,0,8,,,0,\n0,own,8,8,,,1,\n0,own,20,2,,,0,\n",
          "token 20 has an owner, but the documents end at token 16"},
         {HEAD "0,own,0,9,,,0,\n0,own,9,7,,,1,\n",
          "rank 0 owns 9 tokens; each of 2 ranks owns as many, 8 of 16"},
@@ -206,7 +212,7 @@ static void wrong_texts_are_refused(void)
 
 enum { TOKENS_MAX = PLAN_TOKENS_MAX };
 
-static void random_plan(struct text *text, struct check_random *random)
+static void write_random_core_plan(struct text *text, struct check_random *random)
 {
     uint32_t ranks = (uint32_t)check_random_i64(random, 1, PLAN_RANKS_MAX);
     int64_t own = check_random_i64(random, 1, TOKENS_MAX / PLAN_RANKS_MAX);
@@ -221,8 +227,8 @@ static bool sees(const struct core_plan *plan, int64_t query, int64_t key)
            (plan->window_tokens == 0 || key > query - plan->window_tokens);
 }
 
-static int tile_count_of_pair(const struct core_sequence *s, bool backward, int64_t query,
-                              int64_t key)
+static int count_tiles_holding_pair(const struct core_sequence *s, bool backward, int64_t query,
+                                    int64_t key)
 {
     int count = 0;
     for (size_t i = 0; i < s->tile_count; i++) {
@@ -268,7 +274,7 @@ static bool plan_is_right_by_brute_force(const struct core_plan *plan)
             return false;
         for (int64_t k = 0; s->tile_count > 0 && k <= q; k++)
             for (int pass = 0; pass < (has_backward(s) ? 2 : 1); pass++)
-                if (sees(plan, q, k) && tile_count_of_pair(s, pass, q, k) != 1)
+                if (sees(plan, q, k) && count_tiles_holding_pair(s, pass, q, k) != 1)
                     return false;
     }
     for (size_t i = 0; i < s->tile_count; i++)
@@ -308,9 +314,9 @@ static bool fault_of_message_is_real(const struct core_plan *plan, const char *m
     const int64_t a = number[0], b = number[1], c = number[2];
     const bool backward = strstr(at, "(backward)") != NULL;
     if (begins(at, "query ") && strstr(at, ", which no tile") != NULL)
-        return sees(plan, a, b) && tile_count_of_pair(s, backward, a, b) == 0;
+        return sees(plan, a, b) && count_tiles_holding_pair(s, backward, a, b) == 0;
     if (begins(at, "query ") && strstr(at, " are in two tiles") != NULL)
-        return sees(plan, a, b) && tile_count_of_pair(s, backward, a, b) >= 2;
+        return sees(plan, a, b) && count_tiles_holding_pair(s, backward, a, b) >= 2;
     if (begins(at, "token ") && strstr(at, " has two owners") != NULL)
         return count_owners_of_token(s, a) >= 2;
     if (begins(at, "token ") && strstr(at, " has no owner") != NULL)
@@ -349,14 +355,14 @@ static void check_loads_against_pairs(const struct core_plan *plan, const char *
     }
     const struct document_list list = core_plan_document_list(s);
     const struct row_bytes rows = {1, 1, 1};
-    struct coverage_bound least =
-        coverage_bound_of_keys(&list, plan->window_tokens, plan->rank_count, pairs);
+    struct received_keys_lower_bound least =
+        coverage_bound_of_received_keys(&list, plan->window_tokens, plan->rank_count, pairs);
     CHECK(label,
           queries > 0 || (keys > least.all_ranks - 1e-9 && most_keys > least.fullest_rank - 1e-9));
-    CHECK(label,
-          most_rows > coverage_bound_of_bytes(pairs, plan->rank_count,
-                                              (double)s->tokens / plan->rank_count, &rows, true) -
-                          1e-9);
+    CHECK(label, most_rows > coverage_bound_of_busiest_rank_bytes(
+                                 pairs, plan->rank_count, (double)s->tokens / plan->rank_count,
+                                 &rows, true) -
+                                 1e-9);
     for (uint32_t r = 0; r < plan->rank_count; r++) {
         bool query[TOKENS_MAX] = {0}, key[TOKENS_MAX] = {0}, owned[TOKENS_MAX] = {0};
         struct coverage_rank_load want = {0};
@@ -409,8 +415,8 @@ static void least_moved_key_rows_by_hand(void)
         {"wide window", {.document_count = 1, .document_end = one}, 12, 4, 126, 15.5, 3.875},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct coverage_bound least = coverage_bound_of_keys(&rows[i].documents, rows[i].window,
-                                                             rows[i].ranks, rows[i].pairs);
+        struct received_keys_lower_bound least = coverage_bound_of_received_keys(
+            &rows[i].documents, rows[i].window, rows[i].ranks, rows[i].pairs);
         CHECK_CLOSE(rows[i].label, least.all_ranks, rows[i].all, 1e-12);
         CHECK_CLOSE(rows[i].label, least.fullest_rank, rows[i].most, 1e-12);
     }
@@ -426,7 +432,7 @@ static void mutated_core_plans_are_judged_right(void)
         struct text text = {0}, again = {0};
         struct core_plan plan = {0};
         struct diag diag = {0};
-        random_plan(&text, &random);
+        write_random_core_plan(&text, &random);
         if (parse_right_plan(&plan, text.data)) {
             core_plan_print(&again, &plan);
             CHECK_TEXT("printed", again.data, text.data);

@@ -55,7 +55,7 @@ static void build_schedule(struct ir *ir, const struct request *request)
     diag_release(&diag);
 }
 
-static void the_schedule_is_printed(void)
+static void document_schedule_equals_golden(void)
 {
     static const int64_t length[BATCH][3] = {{40, 20, 4}, {1, 2, 61}, {40, 20, 4}, {64}};
     struct arena arena = {0};
@@ -110,7 +110,7 @@ static void one_document_is_causal(void)
 }
 
 /* Micro-batches with the same documents have the same ops: sequences 0 and 1 of each data-parallel rank. */
-static void equal_micro_batches_are_equal(void)
+static void same_documents_give_same_ops(void)
 {
     struct arena arena = {0};
     struct documents documents;
@@ -136,7 +136,7 @@ static void equal_micro_batches_are_equal(void)
  * a rank's 4 tokens see tokens of the rank before; blocks travel one step, and their gradients 3 steps home. With
  * zigzag a rank has slices c and 7 - c of 2 tokens, and each slice sees the slice before it, which is on rank c - 1,
  * one step away, or on rank c + 1, three steps away. */
-static void a_window_across_a_ring_of_four(void)
+static void ring_window_pairs_and_shifts_by_hand(void)
 {
     static const struct {
         const char *label;
@@ -252,10 +252,10 @@ static void documents_that_do_not_fit_are_refused(void)
 }
 
 static const struct check_case cases[] = {
-    {"the schedule is printed", the_schedule_is_printed},
+    {"the schedule is printed", document_schedule_equals_golden},
     {"one document is causal", one_document_is_causal},
-    {"equal micro-batches are equal", equal_micro_batches_are_equal},
-    {"a window across a ring of four", a_window_across_a_ring_of_four},
+    {"equal micro-batches are equal", same_documents_give_same_ops},
+    {"a window across a ring of four", ring_window_pairs_and_shifts_by_hand},
     {"chunks out of sight are not fetched", chunks_out_of_sight_are_not_fetched},
     {"documents that do not fit are refused", documents_that_do_not_fit_are_refused},
 };

@@ -47,7 +47,8 @@ static struct request request_of(const char *strategy, const char *profile, int 
                             .gpus_per_node = 4};
 }
 
-static void make_from_request(struct ir *ir, struct choices *c, const struct request *request)
+static void resolve_and_build_schedule(struct ir *ir, struct choices *c,
+                                       const struct request *request)
 {
     struct diag diag = {0};
     CHECK("resolve", resolve_choices(c, request, NULL, &diag) == STATUS_OK);
@@ -62,14 +63,15 @@ static void make_schedule(struct ir *ir, struct choices *c, const char *strategy
                           const char *profile, int activations, int64_t chunk, int64_t seq)
 {
     const struct request request = request_of(strategy, profile, activations, chunk, seq);
-    make_from_request(ir, c, &request);
+    resolve_and_build_schedule(ir, c, &request);
 }
 
 /* ---- Table 2 ---- */
 
 /* Returns the k-th op (from 0) of a kind in a phase of the layer. If there is none, a check fails,
  * and it returns 0. */
-static uint32_t find_op(const struct ir *ir, enum work_kind kind, enum phase phase, int k)
+static uint32_t find_kth_op_of_kind(const struct ir *ir, enum work_kind kind, enum phase phase,
+                                    int k)
 {
     for (uint32_t op = 0; op < ir->op.count; op++)
         if (ir->op.kind[op] == kind && ir->op.phase[op] == phase && ir->op.layer[op] == 0 &&
@@ -105,11 +107,11 @@ static double written(const struct ir *ir, uint32_t op)
 
 /* Returns the size of the operands of three all-to-alls that are live while the k-th runs, in units
  * of one hidden tensor: earlier all-to-alls have ended and later ones have not started. */
-static double live_exchange_tensors(const struct ir *ir, int k)
+static double live_all_to_all_size_in_hiddens(const struct ir *ir, int k)
 {
     double sum = 0;
     for (int i = 0; i < 3; i++) {
-        uint32_t op = find_op(ir, WORK_ALL_TO_ALL, PHASE_FORWARD, i);
+        uint32_t op = find_kth_op_of_kind(ir, WORK_ALL_TO_ALL, PHASE_FORWARD, i);
         sum += i > k   ? operands(ir, op, 0, 1)
                : i < k ? operands(ir, op, 1, 2)
                        : operand_bytes(ir, op);
@@ -124,23 +126,27 @@ static void block_memory_is_that_of_table_2(void)
     double in_flight = 0;
     make_schedule(&ir, &c, "ulysses", "ideal", CHOICE_ACTIVATIONS_KEEP, 0, TOKENS);
     for (int i = 0; i < 3; i++)
-        in_flight += operand_bytes(&ir, find_op(&ir, WORK_ALL_TO_ALL, PHASE_FORWARD, i));
-    uint32_t gelu = find_op(&ir, WORK_GELU_BACKWARD, PHASE_BACKWARD, 0);
+        in_flight +=
+            operand_bytes(&ir, find_kth_op_of_kind(&ir, WORK_ALL_TO_ALL, PHASE_FORWARD, i));
+    uint32_t gelu = find_kth_op_of_kind(&ir, WORK_GELU_BACKWARD, PHASE_BACKWARD, 0);
     const struct {
         const char *label;
         double got, paper;
     } rows[] = {
-        {"forward, qkv", written(&ir, find_op(&ir, WORK_MATMUL, PHASE_FORWARD, 0)), 3},
-        {"forward, the first all-to-all", live_exchange_tensors(&ir, 0), 4},
-        {"forward, the second", live_exchange_tensors(&ir, 1), 4},
-        {"forward, the third", live_exchange_tensors(&ir, 2), 4},
+        {"forward, qkv", written(&ir, find_kth_op_of_kind(&ir, WORK_MATMUL, PHASE_FORWARD, 0)), 3},
+        {"forward, the first all-to-all", live_all_to_all_size_in_hiddens(&ir, 0), 4},
+        {"forward, the second", live_all_to_all_size_in_hiddens(&ir, 1), 4},
+        {"forward, the third", live_all_to_all_size_in_hiddens(&ir, 2), 4},
         {"forward, all in flight", in_flight, 6},
-        {"forward, attention", operand_bytes(&ir, find_op(&ir, WORK_ATTENTION, PHASE_FORWARD, 0)),
-         4},
-        {"forward, feed-forward", written(&ir, find_op(&ir, WORK_MATMUL, PHASE_FORWARD, 2)), 4},
+        {"forward, attention",
+         operand_bytes(&ir, find_kth_op_of_kind(&ir, WORK_ATTENTION, PHASE_FORWARD, 0)), 4},
+        {"forward, feed-forward",
+         written(&ir, find_kth_op_of_kind(&ir, WORK_MATMUL, PHASE_FORWARD, 2)), 4},
         {"backward, attention",
-         operand_bytes(&ir, find_op(&ir, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD, 0)), 8},
-        {"backward, qkv", operand_bytes(&ir, find_op(&ir, WORK_UNPACK, PHASE_BACKWARD, 0)), 6},
+         operand_bytes(&ir, find_kth_op_of_kind(&ir, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD, 0)),
+         8},
+        {"backward, qkv",
+         operand_bytes(&ir, find_kth_op_of_kind(&ir, WORK_UNPACK, PHASE_BACKWARD, 0)), 6},
         /* the gradients on both sides of the activation; the forward counts what it keeps */
         {"backward, feed-forward", operands(&ir, gelu, 0, 1) + written(&ir, gelu), 8},
     };
@@ -156,14 +162,18 @@ static void chunk_memory_is_its_share(void)
     struct ir ir = {0};
     struct choices c;
     make_schedule(&ir, &c, "fpdt", "ideal", CHOICE_ACTIVATIONS_KEEP, TOKENS / U, TOKENS);
-    CHECK_CLOSE("qkv", written(&ir, find_op(&ir, WORK_MATMUL, PHASE_FORWARD, 0)), 3. / U, 1e-12);
-    CHECK_CLOSE("a tile", operand_bytes(&ir, find_op(&ir, WORK_ATTENTION, PHASE_FORWARD, 5)),
+    CHECK_CLOSE("qkv", written(&ir, find_kth_op_of_kind(&ir, WORK_MATMUL, PHASE_FORWARD, 0)),
+                3. / U, 1e-12);
+    CHECK_CLOSE("a tile",
+                operand_bytes(&ir, find_kth_op_of_kind(&ir, WORK_ATTENTION, PHASE_FORWARD, 5)),
                 4. / U, 1e-12);
-    CHECK_CLOSE("a tile backward",
-                operand_bytes(&ir, find_op(&ir, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD, 5)),
-                8. / U, 1e-12);
+    CHECK_CLOSE(
+        "a tile backward",
+        operand_bytes(&ir, find_kth_op_of_kind(&ir, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD, 5)),
+        8. / U, 1e-12);
     CHECK_CLOSE("feed-forward, in twice as many",
-                written(&ir, find_op(&ir, WORK_GELU, PHASE_FORWARD, 3)), 4. / (2 * U), 1e-12);
+                written(&ir, find_kth_op_of_kind(&ir, WORK_GELU, PHASE_FORWARD, 3)), 4. / (2 * U),
+                1e-12);
     ir_release(&ir);
 }
 
@@ -333,7 +343,7 @@ static void micro_batches_share_their_memory_of_the_host(void)
                 request_of("fpdt", "ideal", CHOICE_ACTIVATIONS_FULL, 512, 4096);
             request.chunk_fetch = f;
             request.global_batch = batches;
-            make_from_request(&ir, &c, &request);
+            resolve_and_build_schedule(&ir, &c, &request);
             of_one = batches == 1 ? ir.planned_bytes[MEMORY_PINNED] : of_one;
             CHECK("the host stores chunks", of_one > 0);
             CHECK_INT(labels[f], (int64_t)ir.planned_bytes[MEMORY_PINNED], (int64_t)of_one);

@@ -51,7 +51,7 @@ static void equal_group_rows_are_stored_once(void)
     struct ir ir = {.mesh = {2, {{"cp", 4}, {"hp", 2}}}};
     static const uint32_t odd[] = {1, 3};
     uint32_t set[] = {1, 3};
-    const struct axis_set cp = {0, 0, NULL}, some = {0, 2, odd}, same = {0, 2, set};
+    const struct axis_coordinate_set cp = {0, 0, NULL}, some = {0, 2, odd}, same = {0, 2, set};
     CHECK_INT("group", ir_add_group(&ir, "cp", &cp, 1), 0);
     CHECK_INT("set", ir_add_group(&ir, "odd", &some, 1), 1);
     CHECK_INT("group again", ir_add_group(&ir, "cp", &cp, 1), 0);
@@ -196,7 +196,7 @@ static void ops_go_to_the_last_role(void)
 {
     struct ir ir = {.mesh = {1, {{"pp", 2}}}};
     static const uint32_t stage[] = {0, 1};
-    const struct axis_set first = {0, 1, &stage[0]}, second = {0, 1, &stage[1]};
+    const struct axis_coordinate_set first = {0, 1, &stage[0]}, second = {0, 1, &stage[1]};
     const struct work fill = {.kind = WORK_FILL, .elements = {4}};
     const struct view x = ir_whole_view(&ir, add_buffer(&ir, "x", DTYPE_F32, 2, 2));
     ir_add_role(&ir, "first", &first, 1);
@@ -229,7 +229,7 @@ static void free_sets_are_lists_of_ops(void)
 static void some_work_kinds_block_the_host(void)
 {
     struct ir ir = {.mesh = {1, {{"dp", 2}}}};
-    const struct axis_set dp = {0, 0, NULL};
+    const struct axis_coordinate_set dp = {0, 0, NULL};
     buffer_id x = add_buffer(&ir, "x", DTYPE_F32, 2, 2);
     const struct view view = ir_whole_view(&ir, x);
     uint8_t compute = ir_add_stream(&ir, "compute", STREAM_COMPUTE);

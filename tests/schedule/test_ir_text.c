@@ -283,7 +283,7 @@ static void add_random_op(struct ir *ir, struct check_random *random)
 static void make_random_schedule(struct ir *ir, struct check_random *random)
 {
     static const uint32_t some[] = {1, 2};
-    static const struct axis_set axes[] = {{1, 0, NULL}, {0, 2, some}};
+    static const struct axis_coordinate_set axes[] = {{1, 0, NULL}, {0, 2, some}};
     ir->mesh = (struct mesh){2, {{"cp", 4}, {"hp", 2}}};
     ir->layout = (struct token_layout){LAYOUT_ZIGZAG, 4, 2, 1, 128, 0, NULL};
     ir->dtype = DTYPE_F32;
@@ -340,8 +340,8 @@ static void check_equal_tables(const struct ir *a, const struct ir *b)
                            a->shape[i].in == b->shape[i].in && a->shape[i].out == b->shape[i].out);
     for (uint32_t op = 0; op < ops; op++)
         for (uint32_t k = 0; k < (uint32_t)a->op.read_count[op] + a->op.write_count[op]; k++) {
-            struct view x = ir_view(a, a->operand[a->op.operand_begin[op] + k]);
-            struct view y = ir_view(b, b->operand[b->op.operand_begin[op] + k]);
+            struct view x = ir_view_of_operand(a, a->operand[a->op.operand_begin[op] + k]);
+            struct view y = ir_view_of_operand(b, b->operand[b->op.operand_begin[op] + k]);
             CHECK("view", x.buffer.i == y.buffer.i && x.begin == y.begin && x.count == y.count);
         }
 }

@@ -100,7 +100,7 @@ static double peak(const struct ir *ir, const struct live_span *live_span)
     for (uint32_t op = 0; op < ir->op.count; op++) {
         double live = 0, made = 0;
         if (ir->op.layer[op] != LAYER || !runs_in_backward(ir, op) ||
-            ir->op.region[op] == REGION_WEIGHTS)
+            ir->op.region[op] == REGION_WEIGHT_COLLECTIVES)
             continue;
         for (uint32_t b = 0; b < ir->buffer.count; b++) {
             const double bytes = (double)ir_buffer_bytes(ir, (buffer_id){b});
@@ -221,7 +221,7 @@ static void layers_keep_what_pytorch_keeps(void)
 }
 
 /* Returns the bits of adapter_targets of names that blanks separate. */
-static int64_t targets_of(const char *names)
+static int64_t adapter_target_bits(const char *names)
 {
     int64_t targets = 0;
     for (int i = 0; i < ADAPTER_TARGET_COUNT; i++)
@@ -254,7 +254,7 @@ static void adapters_keep_what_peft_keeps(void)
         const double theirs = strtod(label + size, NULL);
         struct transformer model = recorded_model_of(layer);
         model.adapter_rank = 16;
-        model.adapter_targets = targets_of(targets);
+        model.adapter_targets = adapter_target_bits(targets);
         char *const column[COLUMNS] = {layer, "bf16", "eager", "keep", "", ""};
         const struct request request = request_of(column, &model);
         if (composed_build(&ir, &c, &request, label)) {
@@ -271,8 +271,8 @@ static void adapters_keep_what_peft_keeps(void)
 }
 
 /* Writes the parts of the model that have 16-bit copies just before an op: layers, and "head". */
-static void copies_before_op(const struct ir *ir, const struct live_span *live_span, uint32_t at,
-                             char text[32])
+static void write_layers_with_16_bit_copies(const struct ir *ir, const struct live_span *live_span,
+                                            uint32_t at, char text[32])
 {
     size_t size = 0;
     bool head = false;
@@ -281,7 +281,8 @@ static void copies_before_op(const struct ir *ir, const struct live_span *live_s
         for (uint32_t b = 0; b < ir->buffer.count; b++) {
             const uint32_t op = live_span[b].first;
             if (op == IR_NONE || ir->op.kind[op] != WORK_CAST ||
-                ir->op.region[op] != REGION_WEIGHTS || op >= at || live_span[b].last < at)
+                ir->op.region[op] != REGION_WEIGHT_COLLECTIVES || op >= at ||
+                live_span[b].last < at)
                 continue;
             if (ir->op.layer[op] == layer)
                 size +=
@@ -293,7 +294,7 @@ static void copies_before_op(const struct ir *ir, const struct live_span *live_s
 }
 
 /* Returns the op before which a moment of tests/data/pytorch/autocast.csv lies. */
-static uint32_t op_at_moment(const struct ir *ir, const char *name)
+static uint32_t op_after_autocast_moment(const struct ir *ir, const char *name)
 {
     static const char backward[] = "backward ";
     const size_t size = sizeof backward - 1;
@@ -342,7 +343,7 @@ static void copies_of_autocast_live_as_pytorchs(void)
         if (!composed_build(&ir, &c, &r, row))
             continue;
         struct live_span *live_span = live_spans_of(&ir);
-        copies_before_op(&ir, live_span, op_at_moment(&ir, at), ours);
+        write_layers_with_16_bit_copies(&ir, live_span, op_after_autocast_moment(&ir, at), ours);
         CHECK_TEXT(row, ours, alive);
         free(live_span);
         ir_release(&ir);

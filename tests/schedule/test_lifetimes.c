@@ -41,7 +41,7 @@ static bool buffer_ends_before(const struct touch_matrix *t, uint32_t a, uint32_
     return true;
 }
 
-static bool buffer_is_touched(const struct touch_matrix *t, uint32_t buffer)
+static bool is_buffer_touched_by_any_op(const struct touch_matrix *t, uint32_t buffer)
 {
     for (uint32_t op = 0; op < t->ops; op++)
         if (t->touched[(size_t)buffer * t->ops + op])
@@ -62,7 +62,7 @@ static void check_free_sets_are_minimal(const struct touch_matrix *t, uint16_t r
             of_persistent += count;
             continue;
         }
-        empty += (count == 0) != !buffer_is_touched(t, b);
+        empty += (count == 0) != !is_buffer_touched_by_any_op(t, b);
         for (uint32_t op = 0; op < t->ops; op++) {
             bool in = false, earlier = false, touches = t->touched[(size_t)b * t->ops + op];
             for (uint32_t k = 0; k < count; k++) {
@@ -87,7 +87,7 @@ static void check_planned_offsets(const struct touch_matrix *t, uint16_t role)
         if (ir->buffer.role[a] != role)
             continue;
         uint64_t a_begin = ir->buffer.offset[a];
-        if (!liveness_is_persistent(ir, a) && !buffer_is_touched(t, a)) {
+        if (!liveness_is_persistent(ir, a) && !is_buffer_touched_by_any_op(t, a)) {
             unplanned += a_begin != UINT64_MAX;
             continue;
         }

@@ -207,13 +207,13 @@ static void printed_loops_are_the_flat_list(void)
     int short_ones = 0;
     enum { WORLDS = 80 };
     for (int i = 0; i < WORLDS; i++) {
-        struct request request = shapes_request(&random, 8, false);
+        struct request request = shapes_random_request(&random, 8, false);
         struct transformer model = *request.model;
         struct choices choices;
         struct ir ir;
         char label[256];
         model.layers = check_random_i64(&random, 1, 24);
-        shapes_label(&request, label, sizeof label);
+        shapes_request_label(&request, label, sizeof label);
         request.model = &model;
         if (composed_build(&ir, &choices, &request, label))
             short_ones += round_trip(label, &ir) < 0.5;

@@ -77,7 +77,8 @@ static void members_stand_in_index_order(void)
         CHECK_INT(groups[i].label, group_rank_count(mesh, group), groups[i].size);
         CHECK_INT(groups[i].label, group_instance_count(mesh, group), groups[i].instances);
         for (uint32_t k = 0; k < groups[i].size; k++)
-            CHECK_INT(groups[i].label, group_rank_of_member(mesh, group, groups[i].instance, k),
+            CHECK_INT(groups[i].label,
+                      group_global_rank_of_member(mesh, group, groups[i].instance, k),
                       groups[i].members[k]);
     }
 }
@@ -93,8 +94,8 @@ static void locating_is_the_inverse_of_membership(void)
                 inside++;
                 CHECK(groups[i].label, instance < group_instance_count(mesh, group));
                 CHECK(groups[i].label, index < group_rank_count(mesh, group));
-                CHECK_INT(groups[i].label, group_rank_of_member(mesh, group, instance, index),
-                          rank);
+                CHECK_INT(groups[i].label,
+                          group_global_rank_of_member(mesh, group, instance, index), rank);
             }
         CHECK_INT(groups[i].label, inside,
                   group_rank_count(mesh, group) * group_instance_count(mesh, group));

@@ -49,28 +49,28 @@ static void check_ranks(const struct token_layout *layout, const struct document
             CHECK_INT(label, needed_rows_below(&needed, t), rows);
             if (!rank_needs_token(layout, list, owner, c, t, window))
                 continue;
-            int64_t place = received.first_row_of_peer[owner[t]] + of[owner[t]]++;
+            int64_t place = received.first_row_by_peer[owner[t]] + of[owner[t]]++;
             CHECK_INT(label, received.row[place], rows);
             rows++;
         }
         CHECK_INT(label, needed.row_count, rows);
         for (uint32_t other = 0; other < layout->cp; other++) {
-            int64_t k = sent.first_row_of_peer[other];
-            CHECK_INT(label, needed_rows_of_owner(&needed, other), of[other]);
+            int64_t k = sent.first_row_by_peer[other];
+            CHECK_INT(label, needed_row_count_of_owner(&needed, other), of[other]);
             CHECK_INT(label, pairs[c * layout->cp + other], of[other]);
             CHECK_INT(label,
-                      received.first_row_of_peer[other + 1] - received.first_row_of_peer[other],
+                      received.first_row_by_peer[other + 1] - received.first_row_by_peer[other],
                       of[other]);
             for (int64_t p = 0; p < layout->sequence_tokens / layout->cp; p++) {
                 int64_t t = layout_gathered_position(layout, list, c, p);
                 if (rank_needs_token(layout, list, owner, other, t, window))
                     CHECK_INT(label, sent.row[k++], p);
             }
-            CHECK_INT(label, sent.first_row_of_peer[other + 1], k);
+            CHECK_INT(label, sent.first_row_by_peer[other + 1], k);
         }
         most_needed = rows > most_needed ? rows : most_needed;
-        most_sent = sent.first_row_of_peer[layout->cp] > most_sent
-                        ? sent.first_row_of_peer[layout->cp]
+        most_sent = sent.first_row_by_peer[layout->cp] > most_sent
+                        ? sent.first_row_by_peer[layout->cp]
                         : most_sent;
         needed_rows_release(&received);
         needed_rows_release(&sent);

@@ -164,10 +164,10 @@ static void open_op_tells_implied_waits(void)
     order_open_op(&order, ORDER_RUNS_ON_STREAM, 0);
     order_close_op(&order);
     order_open_op(&order, ORDER_RUNS_ON_STREAM, 1);
-    CHECK("no wait yet", !order_open_op_follows(&order, 0));
+    CHECK("no wait yet", !order_open_op_is_after(&order, 0));
     order_add_wait(&order, 1);
-    CHECK("a wait on op 1 implies op 0", order_open_op_follows(&order, 0));
-    CHECK("and op 1", order_open_op_follows(&order, 1));
+    CHECK("a wait on op 1 implies op 0", order_open_op_is_after(&order, 0));
+    CHECK("and op 1", order_open_op_is_after(&order, 1));
     order_add_wait(&order, 2); /* the op itself */
     order_add_wait(&order, 9); /* a later op */
     order_close_op(&order);

@@ -10,7 +10,7 @@
 
 enum { STAGES_MAX = 6, CHUNKS_MAX = 4, UNITS_MAX = 24 };
 
-struct pipeline_sizes {
+struct pipeline_action_lists {
     struct choices choices;
     struct actions list[STAGES_MAX];
     char label[96];
@@ -18,50 +18,51 @@ struct pipeline_sizes {
 
 /* Makes the lists of actions of a pipeline. Returns false, and makes none, if the pipeline is
  * multiplexed or does not support these sizes, or if there are more than UNITS_MAX units. */
-static bool make_action_lists(struct pipeline_sizes *s, int pipeline, uint32_t pp, uint32_t chunks,
-                              uint32_t pieces, uint32_t batches, enum expert_overlap overlap)
+static bool make_action_lists(struct pipeline_action_lists *s, int pipeline, uint32_t pp,
+                              uint32_t chunks, uint32_t pieces, uint32_t batches,
+                              enum expert_overlap overlap)
 {
     static const struct transformer model = {.layers = STAGES_MAX * CHUNKS_MAX};
     uint32_t units = pieces * batches;
     const struct pipeline *row = pipeline_of_choice((enum pipeline_choice)pipeline);
-    *s = (struct pipeline_sizes){.choices = {.model = &model,
-                                             .pipeline = (uint8_t)pipeline,
-                                             .pp = pp,
-                                             .virtual_stages = chunks,
-                                             .subsequences = pieces,
-                                             .accumulation = batches,
-                                             .expert_overlap = (uint8_t)overlap}};
+    *s = (struct pipeline_action_lists){.choices = {.model = &model,
+                                                    .pipeline = (uint8_t)pipeline,
+                                                    .pp = pp,
+                                                    .virtual_stages = chunks,
+                                                    .subsequences = pieces,
+                                                    .accumulation = batches,
+                                                    .expert_overlap = (uint8_t)overlap}};
     if (units > UNITS_MAX || (row->chunks_per_stage > 0 && row->chunks_per_stage != chunks) ||
         (row->chunks_per_stage == 0 && units % pp != 0) || (!row->has_subsequences && pieces > 1) ||
         row->is_multiplexed || (overlap != EXPERT_OVERLAP_NONE && pieces > 1))
         return false;
     for (uint32_t stage = 0; stage < pp; stage++)
-        pipeline_order(&s->list[stage], &s->choices, stage);
+        pipeline_add_actions_in_order(&s->list[stage], &s->choices, stage);
     snprintf(s->label, sizeof s->label, "%s pp %u x %u, %u x %u units", row->name, pp, chunks,
              batches, pieces);
     return true;
 }
 
-static void sizes_release(struct pipeline_sizes *s)
+static void pipeline_action_lists_release(struct pipeline_action_lists *s)
 {
     for (uint32_t stage = 0; stage < s->choices.pp; stage++)
         actions_release(&s->list[stage]);
 }
 
-typedef void size_function(const struct pipeline_sizes *s);
+typedef void size_function(const struct pipeline_action_lists *s);
 
-static void for_all_sizes(int pipeline, enum expert_overlap overlap, size_function *check)
+static void for_all_pipeline_sizes(int pipeline, enum expert_overlap overlap, size_function *check)
 {
     const bool alone = pipeline == CHOICE_PIPELINE_NONE;
     for (uint32_t pp = alone ? 1 : 2; pp <= (alone ? 1 : (uint32_t)STAGES_MAX); pp++)
         for (uint32_t chunks = 1; chunks <= CHUNKS_MAX; chunks++)
             for (uint32_t pieces = 1; pieces <= 8; pieces++)
                 for (uint32_t batches = 1; batches * pieces <= UNITS_MAX; batches++) {
-                    struct pipeline_sizes s;
+                    struct pipeline_action_lists s;
                     if (!make_action_lists(&s, pipeline, pp, chunks, pieces, batches, overlap))
                         continue;
                     check(&s);
-                    sizes_release(&s);
+                    pipeline_action_lists_release(&s);
                 }
 }
 
@@ -76,7 +77,7 @@ static bool done(const struct done_actions *p, uint32_t chunk, uint32_t unit, en
 }
 
 /* True if all that an action needs has been done, on any stage. */
-static bool inputs_are_done(const struct pipeline_sizes *s, const struct done_actions *p,
+static bool inputs_are_done(const struct pipeline_action_lists *s, const struct done_actions *p,
                             uint32_t chunk, uint32_t unit, enum action_kind kind)
 {
     uint32_t k = s->choices.subsequences, last = pipeline_chunk_count(&s->choices) - 1;
@@ -95,8 +96,8 @@ static bool inputs_are_done(const struct pipeline_sizes *s, const struct done_ac
 
 /* Does the next action of a stage, or, if the one after it runs beside it, both, if all that they need has been done.
  * Returns their number, or 0. */
-static uint32_t run_next_actions(const struct pipeline_sizes *s, struct done_actions *done_actions,
-                                 uint32_t stage, uint32_t next)
+static uint32_t run_next_actions(const struct pipeline_action_lists *s,
+                                 struct done_actions *done_actions, uint32_t stage, uint32_t next)
 {
     const struct action *action = &s->list[stage].action[next];
     const uint32_t count = action->is_beside_next_action ? 2 : 1;
@@ -117,7 +118,7 @@ static uint32_t run_next_actions(const struct pipeline_sizes *s, struct done_act
 
 /* Checks that stages which run their actions as soon as their inputs exist all reach the ends of their lists, and
  * that each action is listed once. */
-static void check_all_stages_end(const struct pipeline_sizes *s)
+static void check_all_stages_end(const struct pipeline_action_lists *s)
 {
     struct done_actions done_actions = {0};
     uint32_t next[STAGES_MAX] = {0}, left = 0;
@@ -145,7 +146,7 @@ static void check_all_stages_end(const struct pipeline_sizes *s)
 /* Checks which actions run beside the next one. With more micro-batches than stages these are the
  * last forward before the first backward and all later forwards, each beside the backward that
  * follows it. Otherwise there are none. */
-static void check_actions_beside(const struct pipeline_sizes *s)
+static void check_actions_beside(const struct pipeline_action_lists *s)
 {
     const bool has_pairs = s->choices.accumulation > s->choices.pp;
     for (uint32_t stage = 0; stage < s->choices.pp; stage++) {
@@ -165,20 +166,22 @@ static void check_actions_beside(const struct pipeline_sizes *s)
 
 static void forwards_run_beside_backwards(void)
 {
-    for_all_sizes(CHOICE_PIPELINE_NONE, EXPERT_OVERLAP_MICRO_BATCH, check_actions_beside);
-    for_all_sizes(CHOICE_PIPELINE_INTERLEAVED, EXPERT_OVERLAP_MICRO_BATCH, check_actions_beside);
+    for_all_pipeline_sizes(CHOICE_PIPELINE_NONE, EXPERT_OVERLAP_MICRO_BATCH, check_actions_beside);
+    for_all_pipeline_sizes(CHOICE_PIPELINE_INTERLEAVED, EXPERT_OVERLAP_MICRO_BATCH,
+                           check_actions_beside);
 }
 
 static void all_stages_finish_their_actions(void)
 {
     for (int p = CHOICE_PIPELINE_GPIPE; p < CHOICE_PIPELINE_COUNT; p++)
-        for_all_sizes(p, EXPERT_OVERLAP_NONE, check_all_stages_end);
-    for_all_sizes(CHOICE_PIPELINE_NONE, EXPERT_OVERLAP_MICRO_BATCH, check_all_stages_end);
-    for_all_sizes(CHOICE_PIPELINE_INTERLEAVED, EXPERT_OVERLAP_MICRO_BATCH, check_all_stages_end);
+        for_all_pipeline_sizes(p, EXPERT_OVERLAP_NONE, check_all_stages_end);
+    for_all_pipeline_sizes(CHOICE_PIPELINE_NONE, EXPERT_OVERLAP_MICRO_BATCH, check_all_stages_end);
+    for_all_pipeline_sizes(CHOICE_PIPELINE_INTERLEAVED, EXPERT_OVERLAP_MICRO_BATCH,
+                           check_all_stages_end);
 }
 
 /* Returns the highest number of unit-chunk pairs whose saved activations a stage has at one time. */
-static uint32_t in_flight(const struct pipeline_sizes *s, uint32_t stage)
+static uint32_t in_flight(const struct pipeline_action_lists *s, uint32_t stage)
 {
     enum action_kind last = pipeline_of_choices(&s->choices)->splits_backward
                                 ? ACTION_WEIGHT_GRADIENTS
@@ -197,7 +200,7 @@ static uint32_t in_flight(const struct pipeline_sizes *s, uint32_t stage)
  * if k divides P. If P divides k, (V - 1) P counts k / P times: as many groups of P units pass the
  * other chunks before the last unit of a micro-batch is in the last chunk. Other sizes are not
  * checked, nor P micro-batches of one unit. */
-static void check_interleaved(const struct pipeline_sizes *s)
+static void check_interleaved_units_in_flight(const struct pipeline_action_lists *s)
 {
     const struct choices *c = &s->choices;
     uint32_t p = c->pp, k = c->subsequences, v = c->virtual_stages,
@@ -214,7 +217,7 @@ static void check_interleaved(const struct pipeline_sizes *s)
 
 /* Checks that P + k - 1 units are in flight in each of both chunks, on every stage, if there are 2
  * P - 2 + k units or more. */
-static void check_zb_v(const struct pipeline_sizes *s)
+static void check_zb_v_units_in_flight(const struct pipeline_action_lists *s)
 {
     const struct choices *c = &s->choices;
     uint32_t p = c->pp, k = c->subsequences;
@@ -223,7 +226,7 @@ static void check_zb_v(const struct pipeline_sizes *s)
 }
 
 /* Checks that P - 1 - p + k units are in flight on stage p, or all units if they are fewer. */
-static void check_seq1f1b(const struct pipeline_sizes *s)
+static void check_seq1f1b_units_in_flight(const struct pipeline_action_lists *s)
 {
     const struct choices *c = &s->choices;
     for (uint32_t stage = 0; stage < c->pp; stage++) {
@@ -234,10 +237,13 @@ static void check_seq1f1b(const struct pipeline_sizes *s)
 
 static void units_in_flight_are_those_of_the_formulae(void)
 {
-    for_all_sizes(CHOICE_PIPELINE_SEQ1F1B, EXPERT_OVERLAP_NONE, check_seq1f1b);
-    for_all_sizes(CHOICE_PIPELINE_INTERLEAVED, EXPERT_OVERLAP_NONE, check_interleaved);
-    for_all_sizes(CHOICE_PIPELINE_INTERLEAVED, EXPERT_OVERLAP_MICRO_BATCH, check_interleaved);
-    for_all_sizes(CHOICE_PIPELINE_ZB_V, EXPERT_OVERLAP_NONE, check_zb_v);
+    for_all_pipeline_sizes(CHOICE_PIPELINE_SEQ1F1B, EXPERT_OVERLAP_NONE,
+                           check_seq1f1b_units_in_flight);
+    for_all_pipeline_sizes(CHOICE_PIPELINE_INTERLEAVED, EXPERT_OVERLAP_NONE,
+                           check_interleaved_units_in_flight);
+    for_all_pipeline_sizes(CHOICE_PIPELINE_INTERLEAVED, EXPERT_OVERLAP_MICRO_BATCH,
+                           check_interleaved_units_in_flight);
+    for_all_pipeline_sizes(CHOICE_PIPELINE_ZB_V, EXPERT_OVERLAP_NONE, check_zb_v_units_in_flight);
 }
 
 /* Llama 3.1 405B in Megatron-Bridge: 126 layers in 32 chunks, 4 each, of which the embedding and the head take one. */

@@ -26,7 +26,7 @@ static uint64_t pack(struct live_ranges *t, int way)
 
 /* Returns how many pairs of live ranges overlap in memory although they conflict, plus how many ranges end
  * above `top`. */
-static uint32_t count_overlaps(const struct live_ranges *t, uint64_t top)
+static uint32_t count_misplaced_live_ranges(const struct live_ranges *t, uint64_t top)
 {
     uint32_t wrong = 0;
     for (uint32_t a = 0; a < t->range_count; a++) {
@@ -41,9 +41,9 @@ static uint32_t count_overlaps(const struct live_ranges *t, uint64_t top)
 
 /* Returns how many pairs of live ranges count as not in conflict without reason: some op of a's free set is not
  * before b's first use. */
-static uint32_t count_unfounded_non_conflicts(const struct live_ranges *t, const struct ir *ir,
-                                              const struct order *order,
-                                              const struct first_uses *first_uses)
+static uint32_t count_missed_live_range_conflicts(const struct live_ranges *t, const struct ir *ir,
+                                                  const struct order *order,
+                                                  const struct first_uses *first_uses)
 {
     uint32_t wrong = 0;
     for (uint32_t a = 0; a < t->range_count; a++)
@@ -59,11 +59,11 @@ static uint32_t count_unfounded_non_conflicts(const struct live_ranges *t, const
 }
 
 /* Returns how many live ranges have a earliest_end_op_by_range that is not the least of their ends. */
-static uint32_t count_wrong_first_ends(const struct live_ranges *t)
+static uint32_t count_wrong_earliest_end_ops(const struct live_ranges *t)
 {
     uint32_t wrong = 0;
     for (uint32_t i = 0; i < t->range_count; i++) {
-        uint32_t first = LIVE_RANGES_NEVER;
+        uint32_t first = LIVE_RANGES_NEVER_REUSABLE;
         for (uint32_t c = 0; c < t->class_count; c++) {
             uint32_t end = live_ranges_end_ops(t, i)[c];
             first = end < first ? end : first;
@@ -85,7 +85,7 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
         add_random_role(&ir, &random,
                         (struct random_sizes){.ops = 120,
                                               .buffers = 60,
-                                              .waits_percent = check_random_i64(&random, 0, 70),
+                                              .next_wait_percent = check_random_i64(&random, 0, 70),
                                               .host_percent = 4});
         liveness_compute_free_sets(&ir);
         order_compute_clocks_of_role(&order, &ir, 0);
@@ -94,13 +94,13 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
             live_ranges_of(&t, &ir, &order, &first_uses, (uint8_t)memory);
             CHECK("held is not less than live", live_ranges_max_live_bytes(&t) >= t.live_bytes);
             CHECK_INT("sharing that no order allows",
-                      count_unfounded_non_conflicts(&t, &ir, &order, &first_uses), 0);
-            CHECK_INT("least ends", count_wrong_first_ends(&t), 0);
+                      count_missed_live_range_conflicts(&t, &ir, &order, &first_uses), 0);
+            CHECK_INT("least ends", count_wrong_earliest_end_ops(&t), 0);
             for (int way = 0; t.range_count > 0 && way < WAYS; way++) {
                 uint64_t top = pack(&t, way);
                 CHECK("no plan is smaller than what is held",
                       top >= live_ranges_max_live_bytes(&t));
-                CHECK_INT("wrong places", count_overlaps(&t, top), 0);
+                CHECK_INT("wrong places", count_misplaced_live_ranges(&t, top), 0);
                 if (way == BY_SIZE)
                     continue;
                 enum pack_fit fit = way == IN_ORDER_FIRST_FIT ? PACK_FIRST_FIT : PACK_BEST_FIT;
@@ -116,10 +116,10 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
 }
 
 /* Fills earliest_end_op_by_range from the ends. */
-static void fill_first_ends(struct live_ranges *t)
+static void fill_earliest_end_ops(struct live_ranges *t)
 {
     for (uint32_t i = 0; i < t->range_count; i++) {
-        t->earliest_end_op_by_range[i] = LIVE_RANGES_NEVER;
+        t->earliest_end_op_by_range[i] = LIVE_RANGES_NEVER_REUSABLE;
         for (uint32_t c = 0; c < t->class_count; c++) {
             uint32_t end = live_ranges_end_ops(t, i)[c];
             t->earliest_end_op_by_range[i] =
@@ -128,7 +128,7 @@ static void fill_first_ends(struct live_ranges *t)
     }
 }
 
-/* Draws random live ranges. About one end in a hundred is LIVE_RANGES_NEVER: no first use of that class
+/* Draws random live ranges. About one end in a hundred is LIVE_RANGES_NEVER_REUSABLE: no first use of that class
  * may reuse the bytes. */
 static void draw_live_ranges(struct live_ranges *t, struct check_random *random, uint32_t count)
 {
@@ -136,7 +136,8 @@ static void draw_live_ranges(struct live_ranges *t, struct check_random *random,
         .op_count = (count + 1) / 2, .range_count = count, .capacity = count, .class_count = 3};
     t->first_use = heap_alloc(count, sizeof *t->first_use);
     t->first_use_class_by_range = heap_alloc(count, sizeof *t->first_use_class_by_range);
-    t->end_ops = heap_alloc((size_t)count * t->class_count, sizeof *t->end_ops);
+    t->end_ops_by_range_and_class =
+        heap_alloc((size_t)count * t->class_count, sizeof *t->end_ops_by_range_and_class);
     t->bytes = heap_alloc(count, sizeof *t->bytes);
     t->offset_bytes = heap_alloc(count, sizeof *t->offset_bytes);
     for (uint32_t i = 0; i < count; i++) {
@@ -148,9 +149,10 @@ static void draw_live_ranges(struct live_ranges *t, struct check_random *random,
             int64_t life = check_random_i64(random, 1, i % 16 == 0 ? count / 4 : 12);
             bool never = check_random_i64(random, 0, 99) == 0;
             uint32_t end = first_use + (uint32_t)life;
-            t->end_ops[i * t->class_count + c] = never               ? LIVE_RANGES_NEVER
-                                                 : end < t->op_count ? end
-                                                                     : t->op_count;
+            t->end_ops_by_range_and_class[i * t->class_count + c] =
+                never               ? LIVE_RANGES_NEVER_REUSABLE
+                : end < t->op_count ? end
+                                    : t->op_count;
         }
     }
 }
@@ -159,14 +161,15 @@ static void draw_live_ranges(struct live_ranges *t, struct check_random *random,
  * the ops, half stay to the end and a quarter end in the middle, where they leave gaps, most of them too small for
  * later ranges. All other ranges are short. First uses of a range's own class may reuse its bytes once it has ended;
  * those of other classes may do so only LATER ops later. */
-static void draw_ranges_of_units(struct live_ranges *t, struct check_random *random, uint32_t count)
+static void draw_live_ranges_of_pipeline_units(struct live_ranges *t, struct check_random *random,
+                                               uint32_t count)
 {
     enum { LATER = 3 };
     draw_live_ranges(t, random, count);
     t->earliest_end_op_by_range = heap_alloc(count, sizeof *t->earliest_end_op_by_range);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t first_use = t->first_use[i], middle = count / 4,
-                 *end = t->end_ops + (size_t)i * t->class_count;
+                 *end = t->end_ops_by_range_and_class + (size_t)i * t->class_count;
         bool stays = first_use < middle && i % 4 != 0, until_middle = stays && i % 4 == 1;
         uint32_t gone = first_use + LATER + (uint32_t)check_random_i64(random, 0, 9);
         gone = stays ? (until_middle ? middle : t->op_count) : gone;
@@ -178,13 +181,13 @@ static void draw_ranges_of_units(struct live_ranges *t, struct check_random *ran
             end[c] = learns < t->op_count ? learns : t->op_count;
         }
     }
-    fill_first_ends(t);
+    fill_earliest_end_ops(t);
 }
 
 /* Returns the lowest offset at which live range i fits between ranges that are placed, by trying them one by
  * one. */
-static uint64_t find_lowest_room(const struct live_ranges *t, uint32_t i, const uint32_t *placed,
-                                 uint32_t count)
+static uint64_t find_first_fit_offset(const struct live_ranges *t, uint32_t i,
+                                      const uint32_t *placed, uint32_t count)
 {
     uint64_t at = 0;
     for (bool moved = true; moved;) {
@@ -203,7 +206,7 @@ static uint64_t find_lowest_room(const struct live_ranges *t, uint32_t i, const 
 
 /* Returns the offset of the smallest gap that holds live range i, found by looking at every unit of 512 bytes below
  * the top of the ranges first used before it. If no gap holds it, returns the start of the free bytes at the top. */
-static uint64_t find_tightest_room(const struct live_ranges *t, uint32_t i)
+static uint64_t find_best_fit_offset(const struct live_ranges *t, uint32_t i)
 {
     enum { UNIT = 512 };
     uint64_t top = 0, best = UINT64_MAX, at = 0, size = t->bytes[i] / UNIT, begin = 0;
@@ -232,19 +235,19 @@ static void live_ranges_take_gap_named_by_fit(void)
     struct check_random random = check_random_make();
     for (int round = 0; round < 2; round++) {
         struct live_ranges t;
-        draw_ranges_of_units(&t, &random, 6000);
+        draw_live_ranges_of_pipeline_units(&t, &random, 6000);
         uint32_t higher = 0, elsewhere = 0, *before = heap_alloc(t.range_count, sizeof *before);
         for (uint32_t i = 0; i < t.range_count; i++)
             before[i] = i;
         uint64_t top = pack_in_order(&t, PACK_FIRST_FIT, UINT64_MAX);
-        CHECK_INT("wrong places", count_overlaps(&t, top), 0);
+        CHECK_INT("wrong places", count_misplaced_live_ranges(&t, top), 0);
         for (uint32_t i = 0; i < t.range_count; i += 5)
-            higher += t.offset_bytes[i] != find_lowest_room(&t, i, before, i);
+            higher += t.offset_bytes[i] != find_first_fit_offset(&t, i, before, i);
         CHECK_INT("are not where the lowest room is", higher, 0);
         top = pack_in_order(&t, PACK_BEST_FIT, UINT64_MAX);
-        CHECK_INT("wrong places", count_overlaps(&t, top), 0);
+        CHECK_INT("wrong places", count_misplaced_live_ranges(&t, top), 0);
         for (uint32_t i = 0; i < t.range_count; i += 7)
-            elsewhere += t.offset_bytes[i] != find_tightest_room(&t, i);
+            elsewhere += t.offset_bytes[i] != find_best_fit_offset(&t, i);
         CHECK_INT("are not where the tightest room is", elsewhere, 0);
         free(before);
         live_ranges_release(&t);
@@ -266,13 +269,13 @@ static void the_largest_take_the_lowest_room(void)
                 if (!taken[i] && (taken[next] || t.bytes[i] > t.bytes[next]))
                     next = i;
             taken[next] = true;
-            higher += t.offset_bytes[next] != find_lowest_room(&t, next, placed, count);
+            higher += t.offset_bytes[next] != find_first_fit_offset(&t, next, placed, count);
             placed[count] = next;
         }
         CHECK_INT("are not where the lowest room is", higher, 0);
         uint64_t top = pack_by_size(&t, 0);
         CHECK("more rounds never take more", top <= first_top);
-        CHECK_INT("wrong places", count_overlaps(&t, top), 0);
+        CHECK_INT("wrong places", count_misplaced_live_ranges(&t, top), 0);
         live_ranges_release(&t);
     }
 }
@@ -296,17 +299,17 @@ static void packing_by_size_rounds_wastes_less(void)
         t.first_use_class_by_range[i] = 0;
         t.bytes[i] = 512 * of[i].size;
         for (uint32_t c = 0; c < t.class_count; c++)
-            t.end_ops[i * t.class_count + c] = of[i].end;
+            t.end_ops_by_range_and_class[i * t.class_count + c] = of[i].end;
     }
-    fill_first_ends(&t);
+    fill_earliest_end_ops(&t);
     CHECK_INT("held", (int64_t)live_ranges_max_live_bytes(&t), (int64_t)512 * 6);
     CHECK_INT("in order", (int64_t)pack_in_order(&t, PACK_FIRST_FIT, UINT64_MAX), (int64_t)512 * 7);
     CHECK_INT("by size", (int64_t)pack_by_size(&t, (uint64_t)512 * 6), (int64_t)512 * 6);
     live_ranges_release(&t);
 }
 
-static void hold(const struct live_ranges *t, int64_t *change, uint32_t from, uint32_t until,
-                 uint64_t bytes)
+static void add_held_bytes_between_ops(const struct live_ranges *t, int64_t *change, uint32_t from,
+                                       uint32_t until, uint64_t bytes)
 {
     if (from >= until)
         return;
@@ -342,7 +345,8 @@ static uint64_t arena_lower_bound(const struct live_ranges *t)
     int64_t *change = heap_zalloc(t->op_count + 1, sizeof *change);
     uint64_t most = 0;
     for (uint32_t i = 0; i < t->range_count; i++)
-        hold(t, change, t->first_use[i], t->earliest_end_op_by_range[i], t->bytes[i]);
+        add_held_bytes_between_ops(t, change, t->first_use[i], t->earliest_end_op_by_range[i],
+                                   t->bytes[i]);
     uint32_t full = op_with_most_bytes(t, change, &most);
     CHECK_INT("most that is held", (int64_t)most, (int64_t)live_ranges_max_live_bytes(t));
     for (uint32_t c = 0; c < t->class_count; c++) {
@@ -350,9 +354,10 @@ static uint64_t arena_lower_bound(const struct live_ranges *t)
         for (uint32_t i = 0; i < t->range_count; i++) {
             uint32_t first_use = t->first_use[i], end = t->earliest_end_op_by_range[i];
             if (live_ranges_end_ops(t, i)[c] > full)
-                hold(t, change, first_use, end < full + 1 ? end : full + 1, t->bytes[i]);
+                add_held_bytes_between_ops(t, change, first_use, end < full + 1 ? end : full + 1,
+                                           t->bytes[i]);
             if (t->first_use_class_by_range[i] == c && first_use <= full && end > full)
-                hold(t, change, t->first_op, first_use, t->bytes[i]);
+                add_held_bytes_between_ops(t, change, t->first_op, first_use, t->bytes[i]);
         }
         op_with_most_bytes(t, change, &most);
     }
@@ -388,7 +393,7 @@ static void packed_schedules_waste_little_memory(void)
     struct check_random random = check_random_make();
     int refused = 0;
     for (int i = 0; i < 60; i++) {
-        struct request request = shapes_request(&random, 8, false);
+        struct request request = shapes_random_request(&random, 8, false);
         struct transformer large = *request.model;
         large.layers *= 4;
         large.hidden *= 32;
@@ -400,7 +405,7 @@ static void packed_schedules_waste_little_memory(void)
         request.seq *= 4096;
         request.chunk_tokens *= 4096;
         char label[256];
-        shapes_label(&request, label, sizeof label);
+        shapes_request_label(&request, label, sizeof label);
         struct choices choices;
         struct diag diag = {0};
         struct ir ir = {0};

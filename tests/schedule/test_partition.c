@@ -63,7 +63,7 @@ static double seconds(const void *context, double begin, double end)
 {
     const struct partition *p = context;
     double l = (double)transformer_layer_linear_flops_per_token(p->model), s = (double)p->tokens;
-    double square = transformer_attention_flops(p->model, p->tokens, true) / (s * s);
+    double square = transformer_layer_attention_flops(p->model, p->tokens, true) / (s * s);
     return (l * (end - begin) + square * (end * end - begin * begin)) / 2e14;
 }
 

@@ -106,7 +106,7 @@ static void exchanges_are_recomputed(void)
         composed_build(&keep, &c, &request, rows[i].profile);
         request.activations = CHOICE_ACTIVATIONS_SELECTIVE_CORE;
         composed_build(&core, &c, &request, rows[i].profile);
-        CHECK(rows[i].profile, composed_ops(&core, rows[i].kind, PHASE_RECOMPUTE) > 0);
+        CHECK(rows[i].profile, composed_op_count_of_kind(&core, rows[i].kind, PHASE_RECOMPUTE) > 0);
         struct offsets_memory_figures a, b;
         offsets_plan(&keep, &a);
         offsets_plan(&core, &b);
@@ -170,8 +170,8 @@ static void a_repeated_module_quantises_once_more(void)
         request.recompute_modules = 1 << RECOMPUTE_MLP;
         composed_build(&again, &c, &request, rows[i].label);
         CHECK_INT(rows[i].label,
-                  composed_ops(&again, WORK_QUANTISE, PHASE_COUNT) -
-                      composed_ops(&keep, WORK_QUANTISE, PHASE_COUNT),
+                  composed_op_count_of_kind(&again, WORK_QUANTISE, PHASE_COUNT) -
+                      composed_op_count_of_kind(&keep, WORK_QUANTISE, PHASE_COUNT),
                   rows[i].more * shapes[1].layers);
         ir_release(&keep);
         ir_release(&again);

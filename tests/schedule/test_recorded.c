@@ -14,7 +14,8 @@
 static enum status parse_recording(struct step_recording *recording, const char *name,
                                    const struct text *text, struct diag *diag)
 {
-    return step_recording_parse(recording, name, check_json(text->data), text->size, diag);
+    return step_recording_parse(recording, name, check_json_from_single_quotes(text->data),
+                                text->size, diag);
 }
 
 /* ---- one event at a time ---- */
@@ -38,7 +39,7 @@ static const char *schedule_one_recorded_event(struct ir *ir, struct diag *diag,
     text_printf(&text, head, world, rank, groups, event);
     enum status status = parse_recording(&recording, "one.json", &text, diag);
     if (status == STATUS_OK)
-        status = recorded_make(ir, &recording, 1, NULL, diag);
+        status = recorded_make_schedule(ir, &recording, 1, NULL, diag);
     if (status == STATUS_OK)
         verify(ir, NULL, "one.json", NULL, diag);
     step_recording_release(&recording);
@@ -286,7 +287,7 @@ static void groups_lie_on_a_mesh(void)
                                                      (uint32_t)meshes[i].rank, &instance, &index));
             for (uint32_t k = 0; k < group_rank_count(&ir.mesh, &ir.group[0]); k++)
                 text_printf(&ranks, "%s%u", k == 0 ? "" : " ",
-                            group_rank_of_member(&ir.mesh, &ir.group[0], instance, k));
+                            group_global_rank_of_member(&ir.mesh, &ir.group[0], instance, k));
             CHECK_TEXT(meshes[i].label, ranks.data, meshes[i].ranks);
             text_release(&ranks);
         }
@@ -472,7 +473,7 @@ static void messages_of_stages_are_matched(void)
             text_release(&text);
         }
         if (status == STATUS_OK)
-            status = recorded_make(&ir, recording, 2, NULL, &diag);
+            status = recorded_make_schedule(&ir, recording, 2, NULL, &diag);
         if (status == STATUS_OK)
             verify(&ir, NULL, "a.json", NULL, &diag);
         CHECK_TEXT(stages[i].label, diag.text ? diag.text : "", stages[i].message);
@@ -498,7 +499,7 @@ static bool load_recording(struct step_recording *recording, struct ir *ir, cons
     if (status == STATUS_OK)
         status = step_recording_parse(recording, name, text.data, text.size, &diag);
     if (status == STATUS_OK)
-        status = recorded_make(ir, recording, 1, NULL, &diag);
+        status = recorded_make_schedule(ir, recording, 1, NULL, &diag);
     if (status == STATUS_OK)
         status = verify(ir, NULL, name, NULL, &diag);
     CHECK_TEXT(name, diag.text ? diag.text : "", "");
@@ -539,7 +540,7 @@ static void memory_is_that_of_the_storages(void)
             struct replay replay;
             CHECK_INT(whole[i], (int64_t)step_recording_peak_bytes(&recording),
                       (int64_t)recording.recorded_peak_bytes);
-            replay_init(&replay, &ir, &ir.role[0], (struct replay_options){0});
+            replay_list_buffers_of_role(&replay, &ir, &ir.role[0], (struct replay_options){0});
             CHECK_INT(whole[i], replayed_peak(&replay), (int64_t)recording.recorded_peak_bytes);
             replay_release(&replay);
         }

@@ -40,7 +40,7 @@ static struct request request_of(const struct transformer *m, int64_t stages, in
                             .gpus_per_node = 8};
 }
 
-static bool build_schedule(struct ir *ir, enum helper_weights helpers)
+static bool build_schedule(struct ir *ir, enum msp_weights helpers)
 {
     struct request request = request_of(&model, STAGES, SUBSEQUENCES, 12);
     request.helpers = (int)helpers;
@@ -54,25 +54,25 @@ static bool build_schedule(struct ir *ir, enum helper_weights helpers)
     return built;
 }
 
-struct op_counts {
+struct op_count_and_bytes {
     int64_t ops, bytes;
 };
 
 /* Counts a stage's ops of a kind on weights, and their bytes, in groups whose names start with `group`. */
-static struct op_counts count_weight_ops(const struct ir *ir, uint32_t stage, enum work_kind kind,
-                                         const char *group)
+static struct op_count_and_bytes count_weight_ops(const struct ir *ir, uint32_t stage,
+                                                  enum work_kind kind, const char *group)
 {
     const struct role *role = &ir->role[stage];
-    struct op_counts op_counts = {0, 0};
+    struct op_count_and_bytes op_count_and_bytes = {0, 0};
     for (uint32_t op = role->op_begin; op < role->op_begin + role->op_count; op++) {
         const struct work *work = ir_work(ir, op);
-        if (work->kind != kind || ir->op.region[op] != REGION_WEIGHTS ||
+        if (work->kind != kind || ir->op.region[op] != REGION_WEIGHT_COLLECTIVES ||
             strncmp(ir->group[work_comm_group(work)].name, group, strlen(group)) != 0)
             continue;
-        op_counts.ops++;
-        op_counts.bytes += work_payload_bytes(work);
+        op_count_and_bytes.ops++;
+        op_count_and_bytes.bytes += work_payload_bytes(work);
     }
-    return op_counts;
+    return op_count_and_bytes;
 }
 
 /* Returns the number of bundles of a chunk: its two layers, and the embedding in the first or the
@@ -127,7 +127,8 @@ static struct expected expected_of_stage(const struct ir *ir, uint32_t stage)
 static void remote_weight_policies_send_as_named(void)
 {
     struct ir broadcast = {0}, shard = {0};
-    if (!build_schedule(&broadcast, HELPERS_BROADCAST) || !build_schedule(&shard, HELPERS_SHARD))
+    if (!build_schedule(&broadcast, MSP_WEIGHTS_BROADCAST) ||
+        !build_schedule(&shard, MSP_WEIGHTS_SHARD))
         return;
     for (uint32_t stage = 0; stage < STAGES; stage++) {
         char label[32];

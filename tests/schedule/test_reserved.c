@@ -109,7 +109,7 @@ static void a_too_small_device_is_reported(void)
 }
 
 /* Checks `tight` over device sizes from too small to ample: it means that the step fits, but would not if the device
- * had the fraction RESERVED_VERDICT_MARGIN less memory. */
+ * had the fraction RESERVED_VERDICT_MARGIN_SHARE less memory. */
 static void a_tight_step_would_not_fit_slightly_less_memory(void)
 {
     struct fixture f;
@@ -122,7 +122,7 @@ static void a_tight_step_would_not_fit_slightly_less_memory(void)
         f.cluster.device.usable_bytes = percent / 100.0 * all - context;
         reserved_compute(&r, &f.ir, &f.cluster, 80, (struct reserved_options){0});
         f.cluster.device.usable_bytes =
-            (1 - RESERVED_VERDICT_MARGIN) * (double)r.available_bytes - context;
+            (1 - RESERVED_VERDICT_MARGIN_SHARE) * (double)r.available_bytes - context;
         reserved_compute(&less, &f.ir, &f.cluster, 80, (struct reserved_options){0});
         CHECK("tight", r.is_tight == (r.fits && !less.fits));
         tight += r.is_tight;
@@ -136,7 +136,7 @@ static void a_tight_step_would_not_fit_slightly_less_memory(void)
 /* Tensors of 40, 20, 30 and 20 MiB; the first is freed before the others are made, which are then live together. In
  * the first step the second and the fourth share the segment of 40. In the second step the second tensor takes the
  * smallest free segment, that of 30, so the third takes that of 40, and the fourth needs a segment of its own. */
-static void a_second_step_finds_other_segments(void)
+static void second_step_may_need_another_segment(void)
 {
     static const char text[] = "longhaul schedule 1\n"
                                "mesh dp=1\n"
@@ -155,12 +155,12 @@ static void a_second_step_finds_other_segments(void)
     struct caching_allocator a = {0}, limited = {.limit_bytes = (uint64_t)60 << 20};
     CHECK_INT("parsed", ir_parse(&ir, "steps.ir", text, sizeof text - 1, &diag), STATUS_OK);
     CHECK_TEXT("parsed", diag.error_count > 0 ? diag.text : "", "");
-    replay_init(&replay, &ir, &ir.role[0], (struct replay_options){0});
-    replay_run(&replay, MEMORY_HBM, false, &a);
+    replay_list_buffers_of_role(&replay, &ir, &ir.role[0], (struct replay_options){0});
+    replay_steps_in_allocator(&replay, MEMORY_HBM, false, &a);
     CHECK_INT("used", (int64_t)a.used_peak_bytes, INT64_C(70) << 20);
     CHECK_INT("reserved", (int64_t)a.reserved_peak_bytes, INT64_C(90) << 20);
     CHECK_INT("all is given back", (int64_t)a.used_bytes, 0);
-    replay_run(&replay, MEMORY_HBM, false, &limited);
+    replay_steps_in_allocator(&replay, MEMORY_HBM, false, &limited);
     CHECK("exceeded", limited.has_exceeded_limit);
     CHECK_INT("in the first step", (int64_t)limited.reserved_bytes_at_first_excess,
               INT64_C(70) << 20);
@@ -190,9 +190,9 @@ static void late_moments_take_the_place_of_activations(void)
     for (int late = 0; late < 2; late++) {
         struct replay replay;
         struct caching_allocator a = {0};
-        replay_init(&replay, &ir, &ir.role[0],
-                    (struct replay_options){.moments_allocated_in_step = late});
-        replay_run(&replay, MEMORY_HBM, false, &a);
+        replay_list_buffers_of_role(&replay, &ir, &ir.role[0],
+                                    (struct replay_options){.moments_allocated_in_step = late});
+        replay_steps_in_allocator(&replay, MEMORY_HBM, false, &a);
         CHECK_INT("used", (int64_t)a.used_peak_bytes, INT64_C(60) << 20);
         CHECK_INT("reserved", (int64_t)a.reserved_peak_bytes, INT64_C(1) * (late ? 80 : 60) << 20);
         caching_release(&a);
@@ -212,9 +212,9 @@ static void whole_parameter_load_bounds_the_peak(void)
     struct reserved step, small, large, none;
     reserved_compute(&step, &f.ir, &f.cluster, 80, (struct reserved_options){0});
     reserved_compute(&small, &f.ir, &f.cluster, 80,
-                     (struct reserved_options){.whole_parameter_bytes = 1});
+                     (struct reserved_options){.bytes_per_whole_parameter = 1});
     reserved_compute(&large, &f.ir, &f.cluster, 80,
-                     (struct reserved_options){.whole_parameter_bytes = 64});
+                     (struct reserved_options){.bytes_per_whole_parameter = 64});
     uint64_t loaded = 0, blocks = 0;
     for (uint32_t b = 0; b < f.ir.bundle_count; b++) {
         loaded += 64 * f.ir.bundle[b].elements;
@@ -234,7 +234,7 @@ static void whole_parameter_load_bounds_the_peak(void)
     f.cluster.device.usable_bytes =
         (double)(step.total_bytes + large.total_bytes) / 2 - f.cluster.device.cuda_context_bytes;
     reserved_compute(&none, &f.ir, &f.cluster, 80,
-                     (struct reserved_options){.whole_parameter_bytes = 64});
+                     (struct reserved_options){.bytes_per_whole_parameter = 64});
     CHECK("does not fit", !none.fits);
     reserved_compute(&none, &f.ir, &f.cluster, 80, (struct reserved_options){0});
     CHECK("the step would", none.fits);
@@ -256,7 +256,7 @@ static const struct check_case cases[] = {
     {"one rank talks to nobody", one_rank_needs_no_nccl_memory},
     {"a device that is too small is told", a_too_small_device_is_reported},
     {"tight is what a little less would not hold", a_tight_step_would_not_fit_slightly_less_memory},
-    {"a second step finds other segments", a_second_step_finds_other_segments},
+    {"a second step finds other segments", second_step_may_need_another_segment},
     {"late moments take the place of activations", late_moments_take_the_place_of_activations},
     {"whole parameters are a least peak", whole_parameter_load_bounds_the_peak},
     {"every constant has a source", every_constant_has_a_source},

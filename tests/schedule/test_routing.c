@@ -76,13 +76,13 @@ static void the_fullest_rank_is_found(void)
     routing_set_shares(&r, &arena, 2, share[0]);
     CHECK_INT("equal lists are one", r.list_count, 2);
     CHECK_INT("layer 2", r.share_list_by_layer[2], 0);
-    struct routing_fullest_expert fullest = routing_find_fullest_expert(&r, 0, 10, 2);
+    struct routing_fullest_rank fullest = routing_find_fullest_rank(&r, 0, 10, 2);
     CHECK_INT("rank", fullest.rank, 1);
     CHECK_INT("copies", fullest.copies, 14);
-    fullest = routing_find_fullest_expert(&r, 1, 10, 2);
+    fullest = routing_find_fullest_rank(&r, 1, 10, 2);
     CHECK_INT("rank", fullest.rank, 0);
     CHECK_INT("copies", fullest.copies, 16);
-    fullest = routing_find_fullest_expert(&r, 0, 10, 4);
+    fullest = routing_find_fullest_rank(&r, 0, 10, 4);
     CHECK_INT("median", fullest.median, 6);
     arena_release(&arena);
 }
@@ -162,7 +162,7 @@ static void spread_tokens_reach_ranks_as_by_chance(void)
             routing_init(&routing, &arena, rows[i].experts, 8, 1);
             routing_set_shares(&routing, &arena, 0, share);
             for (int spread = 0; spread < 2; spread++) {
-                routing.spreads_experts_of_token = spread;
+                routing.deals_experts_in_shuffled_order = spread;
                 routing_count_arrived_tokens(&routing, 0, TOKENS, rows[i].ranks, tokens);
                 for (uint32_t k = 0; k < rows[i].ranks; k++)
                     *(spread ? &reached : &in_order) += (double)tokens[k] / TOKENS / DRAWS;

@@ -38,7 +38,8 @@ static const struct {
 };
 
 /* Returns a request of sppo on nodes of 8 GPUs that leaves the other choices open. */
-static struct request open_request(int64_t ranks, int64_t seq, int64_t subsequences)
+static struct request sppo_request_with_open_choices(int64_t ranks, int64_t seq,
+                                                     int64_t subsequences)
 {
     return (struct request){.model = &model,
                             .strategy = "sppo",
@@ -58,7 +59,8 @@ static struct request open_request(int64_t ranks, int64_t seq, int64_t subsequen
 static void degrees_follow_the_rule(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        struct request request = open_request(rows[i].ranks, rows[i].seq, rows[i].subsequences);
+        struct request request =
+            sppo_request_with_open_choices(rows[i].ranks, rows[i].seq, rows[i].subsequences);
         request.tp = rows[i].tp;
         request.pp = rows[i].pp;
         request.dp = rows[i].dp;
@@ -77,7 +79,7 @@ static void degrees_follow_the_rule(void)
 }
 
 /* Notes tell which degrees were filled in, and when nothing is offloaded. */
-static void notes_say_what_a_user_should_know(void)
+static void notes_tell_filled_in_degrees(void)
 {
     static const struct {
         const char *label;
@@ -89,7 +91,8 @@ static void notes_say_what_a_user_should_know(void)
         {"short", 4096, 0, "no activations are offloaded to the host"},
     };
     for (size_t i = 0; i < ARRAY_LEN(notes); i++) {
-        struct request request = open_request(32, notes[i].seq, notes[i].subsequences);
+        struct request request =
+            sppo_request_with_open_choices(32, notes[i].seq, notes[i].subsequences);
         struct choices c;
         struct diag diag = {0}, note = {0};
         CHECK_INT(notes[i].label, resolve_choices(&c, &request, &note, &diag), STATUS_OK);
@@ -101,6 +104,6 @@ static void notes_say_what_a_user_should_know(void)
 
 static const struct check_case cases[] = {
     {"degrees follow the rule", degrees_follow_the_rule},
-    {"notes say what a user should know", notes_say_what_a_user_should_know},
+    {"notes say what a user should know", notes_tell_filled_in_degrees},
 };
 CHECK_MAIN("sppo", cases)

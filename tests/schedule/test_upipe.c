@@ -54,7 +54,8 @@ struct sent {
     int64_t ops, bytes;
 };
 
-static struct sent count_sent(const struct ir *ir, enum work_kind kind, enum phase phase)
+static struct sent count_ops_and_sent_bytes(const struct ir *ir, enum work_kind kind,
+                                            enum phase phase)
 {
     struct sent sum = {0};
     for (uint32_t op = 0; op < ir->op.count; op++)
@@ -78,17 +79,17 @@ static void stages_send_what_ulysses_sends(void)
     CHECK("ulysses", make_schedule(&ulysses, "ulysses", &block, RANKS, 1, &diag));
     CHECK_TEXT("no complaint", diag.text ? diag.text : "", "");
     int64_t row = TOKENS / RANKS * DIM * (int64_t)dtype_bytes(stages.dtype);
-    struct sent forward = count_sent(&stages, WORK_ALL_TO_ALL, PHASE_FORWARD);
+    struct sent forward = count_ops_and_sent_bytes(&stages, WORK_ALL_TO_ALL, PHASE_FORWARD);
     CHECK_INT("forward, all-to-alls", forward.ops, 8 + 8 + 2 + 2);
     CHECK_INT("forward, bytes", forward.bytes, row * (2 * HEADS + 2 * KV_HEADS));
     CHECK_INT("as Ulysses", forward.bytes,
-              count_sent(&ulysses, WORK_ALL_TO_ALL, PHASE_FORWARD).bytes);
-    struct sent backward = count_sent(&stages, WORK_ALL_TO_ALL, PHASE_BACKWARD);
+              count_ops_and_sent_bytes(&ulysses, WORK_ALL_TO_ALL, PHASE_FORWARD).bytes);
+    struct sent backward = count_ops_and_sent_bytes(&stages, WORK_ALL_TO_ALL, PHASE_BACKWARD);
     CHECK_INT("backward, all-to-alls", backward.ops, 8 + 8 + 2 + 2);
     CHECK_INT("backward, bytes", backward.bytes, forward.bytes);
-    CHECK_INT("tiles", count_sent(&stages, WORK_ATTENTION, PHASE_FORWARD).ops, 8);
+    CHECK_INT("tiles", count_ops_and_sent_bytes(&stages, WORK_ATTENTION, PHASE_FORWARD).ops, 8);
     CHECK_INT("gradients of tiles",
-              count_sent(&stages, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD).ops, 8);
+              count_ops_and_sent_bytes(&stages, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD).ops, 8);
     ir_release(&stages);
     ir_release(&ulysses);
     diag_release(&diag);

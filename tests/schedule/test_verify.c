@@ -16,7 +16,7 @@
 
 static size_t index_of_verify_rule(const char *name)
 {
-    for (size_t i = 0; i < VERIFY_RULES; i++)
+    for (size_t i = 0; i < VERIFY_RULE_COUNT; i++)
         if (strcmp(verify_rule_name(i), name) == 0)
             return i;
     CHECK(name, !"a rule of that name");
@@ -54,7 +54,7 @@ static void wrong_schedules_fail_their_rule_and_no_other(void)
     struct arena arena = {0};
     const char *names[256];
     size_t count = list_bad_schedule_files(&arena, names, ARRAY_LEN(names));
-    bool has_case[VERIFY_RULES] = {false};
+    bool has_case[VERIFY_RULE_COUNT] = {false};
     for (size_t i = 0; i < count; i++) {
         size_t rule = index_of_verify_rule(
             arena_text(&arena, names[i], strcspn(names[i], "."))); /* up to the '.' */
@@ -67,7 +67,7 @@ static void wrong_schedules_fail_their_rule_and_no_other(void)
             const char *name = arena_printf(&arena, "%s.ir", names[i]);
             CHECK_INT(names[i], verify(&ir, &small_limits, name, &report, &diag), STATUS_NO);
             CHECK_GOLDEN(arena_printf(&arena, "schedule/bad/%s.err", names[i]), diag.text);
-            for (size_t r = 0; r < VERIFY_RULES; r++)
+            for (size_t r = 0; r < VERIFY_RULE_COUNT; r++)
                 CHECK_INT(arena_printf(&arena, "%s: %s", names[i], verify_rule_name(r)),
                           report.result[r].failure_count > 0, r == rule);
         } else {
@@ -76,7 +76,7 @@ static void wrong_schedules_fail_their_rule_and_no_other(void)
         diag_release(&diag);
         ir_release(&ir);
     }
-    for (size_t rule = 0; rule < VERIFY_RULES; rule++)
+    for (size_t rule = 0; rule < VERIFY_RULE_COUNT; rule++)
         CHECK(verify_rule_name(rule), has_case[rule]);
     arena_release(&arena);
 }
@@ -93,7 +93,7 @@ static void a_right_schedule_passes_and_needs_its_waits(void)
         return;
     CHECK_INT("verified.ir", verify(&ir, NULL, "verified.ir", &report, &diag), STATUS_OK);
     CHECK_TEXT("verified.ir", diag.text ? diag.text : "", "");
-    for (size_t rule = 0; rule < VERIFY_RULES; rule++)
+    for (size_t rule = 0; rule < VERIFY_RULE_COUNT; rule++)
         CHECK(verify_rule_name(rule), report.result[rule].what_was_checked_text[0] != '\0');
     for (uint32_t op = 0; op < ir.op.count; op++)
         for (uint32_t k = 0; k < ir.op.wait_count[op]; k++) {
@@ -150,7 +150,8 @@ static void misplaced_ops_are_reported(void)
     struct diag diag = {0};
     ir.mesh = (struct mesh){.axis_count = 1, .axis = {{"pp", 2}}};
     static const uint32_t ends[2] = {0, 1};
-    ir_add_role(&ir, "first", &(struct axis_set){.count = 1, .coordinates = &ends[0]}, 1);
+    ir_add_role(&ir, "first", &(struct axis_coordinate_set){.count = 1, .coordinates = &ends[0]},
+                1);
     uint8_t h2d = ir_add_stream(&ir, "h2d", STREAM_H2D);
     struct buffer_desc desc = {.stem = "x",
                                .number = IR_NONE,
@@ -160,7 +161,7 @@ static void misplaced_ops_are_reported(void)
                                .flags = BUFFER_PERSISTENT,
                                .dims = {.count = 1, .size = {4}}};
     struct view x = ir_whole_view(&ir, ir_add_buffer(&ir, &desc));
-    ir_add_role(&ir, "last", &(struct axis_set){.count = 1, .coordinates = &ends[1]}, 1);
+    ir_add_role(&ir, "last", &(struct axis_coordinate_set){.count = 1, .coordinates = &ends[1]}, 1);
     struct op_desc op = {.work = {.kind = WORK_FILL, .elements = {4}},
                          .stream = h2d,
                          .write_count = 1,
@@ -210,7 +211,7 @@ static void ranks_that_look_the_same_are_checked_once(void)
 
 /* --- against brute force --- */
 
-static bool both_may_run(const struct ir *ir, uint32_t a, uint32_t b)
+static bool does_some_rank_run_both_ops(const struct ir *ir, uint32_t a, uint32_t b)
 {
     for (uint32_t rank = 0; rank < mesh_rank_count(&ir->mesh); rank++) {
         bool runs = true;
@@ -257,8 +258,8 @@ static bool has_race_by_brute_force(const struct ir *ir)
     for (uint32_t b = 0; b < n; b++) {
         has_conflict |= is_partly_in_place(ir, b);
         for (uint32_t a = 0; a < b; a++)
-            has_conflict |=
-                !before[(size_t)a * n + b] && operands_conflict(ir, a, b) && both_may_run(ir, a, b);
+            has_conflict |= !before[(size_t)a * n + b] && operands_conflict(ir, a, b) &&
+                            does_some_rank_run_both_ops(ir, a, b);
     }
     free(before);
     return has_conflict;
@@ -295,25 +296,26 @@ static bool reads_unwritten_element(const struct ir *ir)
 static void races_and_unwritten_reads_agree_with_brute_force(void)
 {
     struct check_random random = check_random_make();
-    size_t has_conflict = index_of_verify_rule("race"),
+    size_t race_rule = index_of_verify_rule("race"),
            unwritten = index_of_verify_rule("read-before-write");
     int races = 0, reads = 0;
     for (int round = 0; round < 600; round++) {
         struct ir ir = {0};
         struct verify_report report;
-        random_mesh(&ir);
+        add_mesh_of_three_ranks(&ir);
         ir_add_role(&ir, "all", NULL, 0);
-        add_random_role(&ir, &random,
-                        (struct random_sizes){.ops = check_random_i64(&random, 2, 12),
-                                              .buffers = check_random_i64(&random, 4, 16),
-                                              .waits_percent = check_random_i64(&random, 60, 95),
-                                              .host_percent = 10,
-                                              .range_percent = 40,
-                                              .guard_percent = 40,
-                                              .filled_percent = check_random_i64(&random, 0, 130)});
+        add_random_role(
+            &ir, &random,
+            (struct random_sizes){.ops = check_random_i64(&random, 2, 12),
+                                  .buffers = check_random_i64(&random, 4, 16),
+                                  .next_wait_percent = check_random_i64(&random, 60, 95),
+                                  .host_percent = 10,
+                                  .range_percent = 40,
+                                  .guard_percent = 40,
+                                  .prefilled_buffer_percent = check_random_i64(&random, 0, 130)});
         verify(&ir, NULL, "", &report, NULL);
         bool has = has_race_by_brute_force(&ir), reads_too_early = reads_unwritten_element(&ir);
-        CHECK_INT("race", report.result[has_conflict].failure_count > 0, has);
+        CHECK_INT("race", report.result[race_rule].failure_count > 0, has);
         CHECK_INT("read before write", report.result[unwritten].failure_count > 0, reads_too_early);
         races += has;
         reads += reads_too_early;
@@ -340,10 +342,11 @@ static void make_random_messages(struct ir *ir, struct check_random *random)
     }
     static const uint32_t places[TALKERS] = {0, 1, 2};
     ir->mesh = (struct mesh){.axis_count = 1, .axis = {{"pp", TALKERS}}};
-    ir_add_group(ir, "pp", &(struct axis_set){.axis = 0}, 1);
+    ir_add_group(ir, "pp", &(struct axis_coordinate_set){.axis = 0}, 1);
     for (int rank = 0; rank < TALKERS; rank++) {
         char name[] = {'r', (char)('0' + rank), '\0'};
-        ir_add_role(ir, name, &(struct axis_set){.count = 1, .coordinates = &places[rank]}, 1);
+        ir_add_role(ir, name,
+                    &(struct axis_coordinate_set){.count = 1, .coordinates = &places[rank]}, 1);
         uint8_t stream[2] = {ir_add_stream(ir, "a", STREAM_COMM),
                              ir_add_stream(ir, "b", STREAM_COMM)};
         struct buffer_desc desc = {.stem = "x",
@@ -507,12 +510,12 @@ static void plans_agree_with_brute_force(void)
     for (int round = 0; round < 200; round++) {
         struct ir ir = {0};
         struct verify_report report;
-        random_mesh(&ir);
+        add_mesh_of_three_ranks(&ir);
         ir_add_role(&ir, "all", NULL, 0);
         add_random_role(&ir, &random,
                         (struct random_sizes){.ops = 40,
                                               .buffers = 20,
-                                              .waits_percent = 60,
+                                              .next_wait_percent = 60,
                                               .host_percent = 5,
                                               .range_percent = 20});
         liveness_compute_free_sets(&ir);

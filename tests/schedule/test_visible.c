@@ -159,8 +159,8 @@ static void compare(const struct ir *ir, uint32_t rank, const struct work *work,
 {
     struct visible_pieces pieces = {0};
     const struct token_layout *layout = &ir->layout;
-    const struct document_list *list =
-        documents_of_sequence(&ir->documents, ir_sequence_of(ir, rank, work->attention.sequence));
+    const struct document_list *list = documents_of_sequence(
+        &ir->documents, ir_batch_sequence_of_rank(ir, rank, work->attention.sequence));
     uint32_t c = ir_context_index(ir, rank), from = origin(ir, rank, work);
     double pairs = 0, sum = 0;
     bool same = true;
@@ -228,7 +228,7 @@ static void pieces_hold_each_visible_pair_once(void)
         struct text text = {0};
         struct ir ir = {0};
         write_random_layout_text(&text, &random);
-        if (parsed(&ir, text.data) && CHECK(text.data, visible_why_unfit(&ir) == NULL)) {
+        if (parsed(&ir, text.data) && CHECK(text.data, visible_why_schedule_unfit(&ir) == NULL)) {
             int64_t own = ir.layout.sequence_tokens / ir.layout.cp,
                     q = check_random_i64(&random, 1, own), kv = check_random_i64(&random, 1, own);
             struct work work = {
@@ -241,7 +241,7 @@ static void pieces_hold_each_visible_pair_once(void)
                               .kv_first = check_random_i64(&random, 0, own - kv),
                               .away = check_random_i64(&random, 0, ir.mesh.axis[2].size - 1),
                               .away_out = check_random_i64(&random, 0, ir.mesh.axis[1].size - 1)}};
-            CHECK(text.data, visible_why_unfit_work(&ir, &work) == NULL);
+            CHECK(text.data, visible_why_work_unfit(&ir, &work) == NULL);
             check_fullest_rank_load(&ir, work.attention.window, text.data);
             for (uint32_t rank = 0; rank < mesh_rank_count(&ir.mesh); rank++)
                 compare(&ir, rank, &work, text.data);
@@ -266,7 +266,7 @@ static double count_visible_pairs_of_lengths(const int64_t *length, uint32_t cou
     return pairs;
 }
 
-static void splits_and_orders_of_documents(void)
+static void splitting_documents_adds_no_pairs(void)
 {
     struct check_random random = check_random_make();
     enum { SEQ = 1000 };
@@ -301,6 +301,6 @@ static void splits_and_orders_of_documents(void)
 static const struct check_case cases[] = {
     {"three documents on two ranks", three_documents_on_two_ranks},
     {"pieces hold each visible pair once", pieces_hold_each_visible_pair_once},
-    {"splits and orders of documents", splits_and_orders_of_documents},
+    {"splits and orders of documents", splitting_documents_adds_no_pairs},
 };
 CHECK_MAIN("visible", cases)

@@ -20,21 +20,21 @@ static const int64_t machine_nic_of_gpu[4] = {0, 0, 1, 1};
 static const int64_t machine_switch_of_nic[2] = {0, 1};
 static const int64_t machine_socket_of_switch[2] = {0, 1};
 
-static inline struct cluster machine_make(int64_t nodes)
+static inline struct cluster make_round_number_cluster(int64_t nodes)
 {
     struct cluster c = {.name = "round", .summary = "round numbers"};
     c.nodes = nodes;
     c.gpus_per_node = 4;
     c.gpus = 4 * nodes;
     c.domain_nodes = 1;
-    c.device = (struct device){.peak_flop_per_s = 1e12, .memory_bytes_per_s = 1e12};
-    c.fabric = (struct fabric){.bytes_per_s = 100e9, .efficiency = 1};
+    c.device = (struct device){.peak_bf16_flop_per_s = 1e12, .memory_bytes_per_s = 1e12};
+    c.fabric = (struct fabric){.bytes_per_s = 100e9, .ring_efficiency = 1};
     c.fabric.all_to_all_efficiency = 1;
     c.fabric.peer_bytes_per_s = 50e9;
     c.fabric.all_to_all_peer_bytes_per_s = 100e9;
-    c.pcie = (struct pcie){.nominal_bytes_per_s = 25e9, .uplink_bytes_per_s = 30e9};
+    c.pcie = (struct pcie){.nominal_bytes_per_s = 25e9, .pcie_switch_uplink_bytes_per_s = 30e9};
     c.pcie.h2d_bytes_per_s = c.pcie.d2h_bytes_per_s = 20e9;
-    c.pcie.switch_count = 2;
+    c.pcie.pcie_switches_per_node = 2;
     c.nic = (struct nic){.count = 2, .bytes_per_s = 10e9, .efficiency = 1, .gpudirect = true};
     c.nic.peer_bytes_per_s = 10e9;
     c.host = (struct host){.memory_bytes = 1e12, .sockets = 2};
@@ -52,14 +52,14 @@ static inline struct cluster machine_make(int64_t nodes)
 /* Costs of a schedule: a fill of n elements takes n ns, an optimizer step of n elements n ns on the
  * host, and all other work its flops at 1e12 flop/s. Every op takes issue_s to issue. host_bytes
  * has 30 n bytes for an optimizer step, for tests that put it into `costs`. */
-struct machine_costs {
+struct toy_sim_costs {
     struct sim_costs costs;
     double *work_s, *issue_s, *host_bytes;
 };
 
-static inline struct machine_costs machine_costs_make(const struct ir *ir, double issue_s)
+static inline struct toy_sim_costs toy_sim_costs_make(const struct ir *ir, double issue_s)
 {
-    struct machine_costs m;
+    struct toy_sim_costs m;
     m.work_s = heap_zalloc(ir->shape_count + 1u, sizeof *m.work_s);
     m.issue_s = heap_zalloc(ir->shape_count + 1u, sizeof *m.issue_s);
     m.host_bytes = heap_zalloc(ir->shape_count + 1u, sizeof *m.host_bytes);
@@ -76,7 +76,7 @@ static inline struct machine_costs machine_costs_make(const struct ir *ir, doubl
     return m;
 }
 
-static inline void machine_costs_release(struct machine_costs *m)
+static inline void toy_sim_costs_release(struct toy_sim_costs *m)
 {
     free(m->work_s);
     free(m->issue_s);
@@ -84,9 +84,10 @@ static inline void machine_costs_release(struct machine_costs *m)
 }
 
 /* Simulates a schedule. Returns false, with a failed check and the messages, when the simulation fails. */
-static inline bool machine_run(const char *label, const struct ir *ir,
-                               const struct cluster *cluster, const struct sim_costs *costs,
-                               struct sim_options options, struct sim_result *result)
+static inline bool simulate_or_fail_check(const char *label, const struct ir *ir,
+                                          const struct cluster *cluster,
+                                          const struct sim_costs *costs, struct sim_options options,
+                                          struct sim_result *result)
 {
     struct diag diag = {0};
     enum status status = sim_run(ir, cluster, costs, &options, label, result, &diag);
@@ -97,7 +98,7 @@ static inline bool machine_run(const char *label, const struct ir *ir,
 }
 
 /* Parses a schedule from text. Returns false, with a failed check, when the text has a fault. */
-static inline bool machine_parse(struct ir *ir, const char *label, const char *text)
+static inline bool parse_schedule_or_fail_check(struct ir *ir, const char *label, const char *text)
 {
     struct diag diag = {0};
     enum status status = ir_parse(ir, label, text, strlen(text), &diag);

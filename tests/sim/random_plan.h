@@ -9,9 +9,9 @@
 struct random_plan {
     struct check_random *random;
     uint32_t axes, size[3], ranks; /* number of axes of the mesh, ranks along each, ranks in all */
-    uint32_t roles;                /* 1, or 2: the first rank of axis 0, and all others */
-    bool guards;                   /* some ops have guards; there are also sends and receives */
-    bool shifts;                   /* some ops are shifts within a ring */
+    uint32_t drawn_role_count;     /* 1, or 2: the first rank of axis 0, and all others */
+    bool has_guards;               /* some ops have guards; there are also sends and receives */
+    bool has_shifts;               /* some ops are shifts within a ring */
 };
 
 static inline int64_t pick(struct check_random *random, int64_t low, int64_t high)
@@ -19,12 +19,12 @@ static inline int64_t pick(struct check_random *random, int64_t low, int64_t hig
     return check_random_i64(random, low, high);
 }
 
-static inline void make_random_machine(struct check_random *random, uint32_t ranks,
+static inline void make_random_cluster(struct check_random *random, uint32_t ranks,
                                        struct cluster *c)
 {
-    *c = machine_make((ranks + 3) / 4);
+    *c = make_round_number_cluster((ranks + 3) / 4);
     c->fabric.kind = (enum fabric_kind)pick(random, FABRIC_SWITCH, FABRIC_PCIE);
-    c->fabric.efficiency = (double)pick(random, 5, 10) / 10;
+    c->fabric.ring_efficiency = (double)pick(random, 5, 10) / 10;
     c->nic.gpudirect = pick(random, 0, 1) == 1;
     if (pick(random, 0, 1)) {
         c->fabric.latency_s = 1e-3;
@@ -40,8 +40,8 @@ static inline void make_random_machine(struct check_random *random, uint32_t ran
 }
 
 /* Writes up to two waits on earlier ops of the role. */
-static inline void random_waits(struct random_plan *p, struct text *out, uint32_t begin,
-                                uint32_t op)
+static inline void write_random_waits(struct random_plan *p, struct text *out, uint32_t begin,
+                                      uint32_t op)
 {
     int64_t waits = op > begin ? pick(p->random, 0, op - begin < 2 ? 1 : 2) : 0;
     int64_t first = waits > 0 ? pick(p->random, begin, (int64_t)op - 1) : 0;
@@ -51,11 +51,11 @@ static inline void random_waits(struct random_plan *p, struct text *out, uint32_
         text_printf(out, ",%lld", (long long)first + 1);
 }
 
-static inline void random_guard(struct random_plan *p, struct text *out)
+static inline void write_random_guard(struct random_plan *p, struct text *out)
 {
     static const char *const test[] = {"<", ">=", "=="};
     uint32_t axis = (uint32_t)pick(p->random, 0, p->axes - 1);
-    if (p->guards && pick(p->random, 0, 3) == 0)
+    if (p->has_guards && pick(p->random, 0, 3) == 0)
         text_printf(out, " guard g%u%s%lld", axis, test[pick(p->random, 0, 2)],
                     (long long)pick(p->random, 0, p->size[axis] - 1));
 }
@@ -69,32 +69,33 @@ static inline long long random_bytes(struct random_plan *p, int64_t unit)
 /* Writes one op, or a send and its receive as two ops, and returns how many it wrote. draw[]: the random numbers that
  * must be the same for the ops of both roles: the kind of op (a case below), its size, its group or axis, and a variant
  * of the kind. */
-static inline uint32_t random_op(struct random_plan *p, struct text *out, const int64_t *draw,
-                                 uint32_t begin, uint32_t op, const char *role)
+static inline uint32_t write_random_ops(struct random_plan *p, struct text *out,
+                                        const int64_t *draw, uint32_t begin, uint32_t op,
+                                        const char *role)
 {
     static const char *const collective[] = {"all_to_all", "all_gather", "reduce_scatter",
                                              "all_reduce", "broadcast",  "reduce"};
     long long bytes = draw[1] * 1000000 * 48, group = draw[2] % p->axes,
               blocking = draw[3] % 8 == 0;
-    switch (draw[0] == 2 && !p->shifts ? 0 : draw[0]) {
+    switch (draw[0] == 2 && !p->has_shifts ? 0 : draw[0]) {
     case 0:
     case 1:
         group = draw[2] % (p->axes + 1); /* the last group has all ranks */
         text_printf(out, "op %u %s comm%lld group=g%lld bytes=%lld", op, collective[draw[3] % 6],
                     group, group, bytes);
-        random_waits(p, out, begin, op);
+        write_random_waits(p, out, begin, op);
         text_printf(out, " reads a%s writes b%s\n", role, role);
         return 1;
     case 2:
         text_printf(out, "op %u shift comm%lld group=g%lld by=%lld bytes=%lld", op, group, group,
                     (long long)(draw[3] % 3) - 1, bytes);
-        random_waits(p, out, begin, op);
+        write_random_waits(p, out, begin, op);
         text_printf(out, " reads a%s writes b%s\n", role, role);
         return 1;
     case 3:
         text_printf(out, "op %u send p2p group=g%lld by=+1 bytes=%lld guard g%lld<%u", op, group,
                     bytes, group, p->size[group] - 1);
-        random_waits(p, out, begin, op);
+        write_random_waits(p, out, begin, op);
         text_printf(out, " reads a%s\nop %u recv p2p group=g%lld by=-1 bytes=%lld guard g%lld>=1",
                     role, op + 1, group, bytes, group);
         text_printf(out, " writes b%s\n", role);
@@ -102,8 +103,8 @@ static inline uint32_t random_op(struct random_plan *p, struct text *out, const 
     case 4:
         text_printf(out, "op %u %s bytes=%lld blocking=%lld", op,
                     draw[3] % 2 ? "h2d h2d" : "d2h d2h", random_bytes(p, 1000000), blocking);
-        random_guard(p, out);
-        random_waits(p, out, begin, op);
+        write_random_guard(p, out);
+        write_random_waits(p, out, begin, op);
         if (draw[3] % 2)
             text_printf(out, " reads %s%s writes a%s\n", draw[1] % 3 ? "pin" : "page", role, role);
         else
@@ -118,8 +119,8 @@ static inline uint32_t random_op(struct random_plan *p, struct text *out, const 
     default:
         text_printf(out, "op %u fill %s count=%lld", op, draw[3] % 7 == 0 ? "compute2" : "compute",
                     random_bytes(p, 1000));
-        random_guard(p, out);
-        random_waits(p, out, begin, op);
+        write_random_guard(p, out);
+        write_random_waits(p, out, begin, op);
         text_printf(out, " writes b%s\n", role);
         return 1;
     }
@@ -127,8 +128,8 @@ static inline uint32_t random_op(struct random_plan *p, struct text *out, const 
 
 /* Writes a random schedule over 2 to max_ranks ranks; *c gets a random cluster with enough nodes of
  * 4 GPUs. */
-static inline void random_schedule(struct check_random *random, uint32_t max_ranks,
-                                   struct text *out, struct cluster *c)
+static inline void write_random_schedule(struct check_random *random, uint32_t max_ranks,
+                                         struct text *out, struct cluster *c)
 {
     struct random_plan p = {.random = random};
     bool uneven = pick(random, 0, 2) > 0; /* if false, all coordinates of all axes do the same */
@@ -138,10 +139,10 @@ static inline void random_schedule(struct check_random *random, uint32_t max_ran
         for (uint32_t a = 0; a < p.axes; a++)
             p.ranks *= p.size[a] = (uint32_t)pick(random, 2, 4);
     } while (p.ranks > max_ranks);
-    p.guards = uneven && pick(random, 0, 2) == 0;
-    p.shifts = uneven && pick(random, 0, 1) == 0;
-    p.roles = uneven && pick(random, 0, 2) == 0 ? 2 : 1;
-    make_random_machine(random, p.ranks, c);
+    p.has_guards = uneven && pick(random, 0, 2) == 0;
+    p.has_shifts = uneven && pick(random, 0, 1) == 0;
+    p.drawn_role_count = uneven && pick(random, 0, 2) == 0 ? 2 : 1;
+    make_random_cluster(random, p.ranks, c);
     text_puts(out, "longhaul schedule 1\nmesh");
     for (uint32_t a = 0; a < p.axes; a++)
         text_printf(out, " x%u=%u", a, p.size[a]);
@@ -150,25 +151,25 @@ static inline void random_schedule(struct check_random *random, uint32_t max_ran
         text_printf(out, "group g%u axes=x%u\n", a, a);
     text_printf(out, "group g%u axes=x0%s%s\n", p.axes, p.axes > 1 ? ",x1" : "",
                 p.axes > 2 ? ",x2" : "");
-    for (uint32_t k = 0; p.roles == 2 && k < p.size[0]; k++)
+    for (uint32_t k = 0; p.drawn_role_count == 2 && k < p.size[0]; k++)
         text_printf(out,
                     k == 0   ? "role r0 axes=x0:%u"
                     : k == 1 ? "\nrole r1 axes=x0:%u"
                              : "+%u",
                     k);
-    if (p.roles == 2)
+    if (p.drawn_role_count == 2)
         text_putc(out, '\n');
     text_puts(out, "stream compute compute\nstream compute2 compute\nstream h2d h2d\n"
                    "stream d2h d2h\nstream p2p comm\n");
     for (uint32_t a = 0; a <= p.axes; a++)
         text_printf(out, "stream comm%u comm\n", a);
-    for (uint32_t r = 0; r < p.roles; r++) {
+    for (uint32_t r = 0; r < p.drawn_role_count; r++) {
         static const char *const buffers[][2] = {
             {"a", "hbm"}, {"b", "hbm"}, {"pin", "pinned"}, {"page", "pageable"}};
         for (size_t b = 0; b < ARRAY_LEN(buffers); b++) {
             text_printf(out, "buffer %s%u %s u8 [1000000000000] workspace", buffers[b][0], r,
                         buffers[b][1]);
-            if (p.roles == 2)
+            if (p.drawn_role_count == 2)
                 text_printf(out, " role=r%u", r);
             text_puts(out, " persistent\n");
         }
@@ -178,17 +179,17 @@ static inline void random_schedule(struct check_random *random, uint32_t max_ran
     for (uint32_t i = 0; i < count; i++) {
         do
             draws[i][0] = pick(random, 0, 8);
-        while (draws[i][0] == 3 && !p.guards);
+        while (draws[i][0] == 3 && !p.has_guards);
         for (int k = 1; k < 4; k++)
             draws[i][k] = pick(random, 1, 60);
     }
-    for (uint32_t r = 0, op = 0; r < p.roles; r++) {
+    for (uint32_t r = 0, op = 0; r < p.drawn_role_count; r++) {
         uint32_t begin = op;
         char role[2] = {(char)('0' + r), 0};
-        if (p.roles == 2)
+        if (p.drawn_role_count == 2)
             text_printf(out, "ops r%u\n", r);
         for (uint32_t i = 0; i < count; i++)
-            op += random_op(&p, out, draws[i], begin, op, role);
+            op += write_random_ops(&p, out, draws[i], begin, op, role);
     }
 }
 

@@ -50,7 +50,7 @@ static const struct {
 static void collective_latency_counts_steps(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(latencies); i++) {
-        struct cluster cluster = machine_make(2);
+        struct cluster cluster = make_round_number_cluster(2);
         struct platform platform = {.cluster = &cluster};
         struct flow_table flows = {0};
         struct members members;
@@ -72,8 +72,8 @@ static void collective_latency_counts_steps(void)
 }
 
 /* Returns the bytes that all flows carry over links of a kind, summed over those links. */
-static double bytes_on_link(const struct platform *platform, const struct flow_table *flows,
-                            enum link_kind kind)
+static double bytes_on_links_of_kind(const struct platform *platform,
+                                     const struct flow_table *flows, enum link_kind kind)
 {
     double sum = 0;
     for (uint32_t f = 0; f < flows->flow_count; f++)
@@ -100,7 +100,7 @@ static const struct {
 static void port_bytes_of_collectives_by_hand(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(volumes); i++) {
-        struct cluster cluster = machine_make(2);
+        struct cluster cluster = make_round_number_cluster(2);
         struct platform platform = {.cluster = &cluster};
         struct flow_table flows = {0};
         static const uint32_t member[8] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -111,14 +111,14 @@ static void port_bytes_of_collectives_by_hand(void)
         members_find_rings(&members, &platform);
         collective_add_flows(&platform, &flows, &work, &members, 0, NULL);
         members_release(&members);
-        CHECK_CLOSE(label, bytes_on_link(&platform, &flows, LINK_FABRIC_OUT),
+        CHECK_CLOSE(label, bytes_on_links_of_kind(&platform, &flows, LINK_FABRIC_OUT),
                     volumes[i].fabric * 1e9, 1e-12);
-        CHECK_CLOSE(label, bytes_on_link(&platform, &flows, LINK_FABRIC_IN),
+        CHECK_CLOSE(label, bytes_on_links_of_kind(&platform, &flows, LINK_FABRIC_IN),
                     volumes[i].fabric * 1e9, 1e-12);
-        CHECK_CLOSE(label, bytes_on_link(&platform, &flows, LINK_NIC_OUT), volumes[i].nic * 1e9,
-                    1e-12);
-        CHECK_CLOSE(label, bytes_on_link(&platform, &flows, LINK_NIC_IN), volumes[i].nic * 1e9,
-                    1e-12);
+        CHECK_CLOSE(label, bytes_on_links_of_kind(&platform, &flows, LINK_NIC_OUT),
+                    volumes[i].nic * 1e9, 1e-12);
+        CHECK_CLOSE(label, bytes_on_links_of_kind(&platform, &flows, LINK_NIC_IN),
+                    volumes[i].nic * 1e9, 1e-12);
         flow_table_release(&flows);
         platform_release(&platform);
     }
@@ -128,7 +128,7 @@ static void port_bytes_of_collectives_by_hand(void)
  * rank of 8 (Qwen3-30B). */
 static void expert_copies_leaving_a_rank_by_hand(void)
 {
-    struct cluster cluster = machine_make(2);
+    struct cluster cluster = make_round_number_cluster(2);
     struct platform platform = {.cluster = &cluster};
     struct flow_table flows = {0};
     static const uint32_t member[8] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -140,8 +140,8 @@ static void expert_copies_leaving_a_rank_by_hand(void)
     collective_add_flows(&platform, &flows, &work, &members, 0, NULL);
     members_release(&members);
     CHECK_CLOSE("bytes a rank",
-                (bytes_on_link(&platform, &flows, LINK_FABRIC_OUT) +
-                 bytes_on_link(&platform, &flows, LINK_NIC_OUT)) /
+                (bytes_on_links_of_kind(&platform, &flows, LINK_FABRIC_OUT) +
+                 bytes_on_links_of_kind(&platform, &flows, LINK_NIC_OUT)) /
                     8,
                 117440512, 1e-12);
     flow_table_release(&flows);
@@ -153,7 +153,7 @@ static void equal_exchanges_are_all_to_alls(void)
 {
     for (uint32_t count = 4; count <= 8; count += 4)
         for (int alike = 0; alike < 2; alike++) {
-            struct cluster cluster = machine_make(2);
+            struct cluster cluster = make_round_number_cluster(2);
             struct platform platform = {.cluster = &cluster};
             struct flow_table flows = {0}, others = {0};
             static const uint32_t member[8] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -183,7 +183,7 @@ static void equal_exchanges_are_all_to_alls(void)
  * receives nothing. */
 static void members_exchange_their_own_bytes(void)
 {
-    struct cluster cluster = machine_make(2);
+    struct cluster cluster = make_round_number_cluster(2);
     struct platform platform = {.cluster = &cluster};
     struct flow_table flows = {0};
     static const uint32_t member[8] = {0, 1, 2, 3, 4, 5, 6, 7};
@@ -196,9 +196,9 @@ static void members_exchange_their_own_bytes(void)
     collective_add_flows(&platform, &flows, &work, &members, 0, &exchange);
     members_release(&members);
     /* 6 GB in the flow of what member 0 sends, and in that of what member 1 receives */
-    CHECK_CLOSE("fabric", bytes_on_link(&platform, &flows, LINK_FABRIC_OUT), 12e9, 1e-12);
+    CHECK_CLOSE("fabric", bytes_on_links_of_kind(&platform, &flows, LINK_FABRIC_OUT), 12e9, 1e-12);
     /* 4 GB in the flow of what member 0 sends, and 1 GB in that of each of four receivers */
-    CHECK_CLOSE("NICs", bytes_on_link(&platform, &flows, LINK_NIC_OUT), 8e9, 1e-12);
+    CHECK_CLOSE("NICs", bytes_on_links_of_kind(&platform, &flows, LINK_NIC_OUT), 8e9, 1e-12);
     CHECK_INT("members that have nothing move nothing", flows.flow_count, 2 + 5);
     flow_table_release(&flows);
     platform_release(&platform);
@@ -208,7 +208,7 @@ static void members_exchange_their_own_bytes(void)
  * links. */
 static void long_rings_become_flows_by_class(void)
 {
-    struct cluster cluster = machine_make(64);
+    struct cluster cluster = make_round_number_cluster(64);
     struct platform platform = {.cluster = &cluster};
     struct flow_table flows = {0};
     struct members members;
@@ -232,7 +232,7 @@ static void links_have_names(void)
     static const char *const want[] = {"node 0 gpu 3 pcie lanes up",
                                        "node 0 pcie switch 1 uplink up", "node 0 nic 1 out",
                                        "node 1 nic 0 in", "node 1 gpu 1 pcie lanes down"};
-    struct cluster cluster = machine_make(2);
+    struct cluster cluster = make_round_number_cluster(2);
     struct platform platform = {.cluster = &cluster};
     struct flow_table flows = {0};
     flow_open(&flows, 1);
@@ -261,7 +261,7 @@ static void dispatched_tokens_reach_a_node_once(void)
 {
     static const uint32_t member[8] = {0, 1, 2, 3, 4, 5, 6, 7};
     for (int even = 0; even < 2; even++) {
-        struct cluster cluster = machine_make(2);
+        struct cluster cluster = make_round_number_cluster(2);
         struct platform platform = {.cluster = &cluster};
         struct flow_table flows = {0};
         struct members members;
@@ -278,10 +278,10 @@ static void dispatched_tokens_reach_a_node_once(void)
         collective_add_flows(&platform, &flows, &work, &members, 0, NULL);
         members_release(&members);
         const double arriving = even ? 8 * 0.66741961192 : 6;
-        CHECK_CLOSE("inside", bytes_on_link(&platform, &flows, LINK_FABRIC_OUT),
+        CHECK_CLOSE("inside", bytes_on_links_of_kind(&platform, &flows, LINK_FABRIC_OUT),
                     8 * arriving * 1e9 * 3 / 4, 1e-9);
-        CHECK_CLOSE("between", bytes_on_link(&platform, &flows, LINK_NIC_OUT), 8 * 0.99690413572e9,
-                    1e-9);
+        CHECK_CLOSE("between", bytes_on_links_of_kind(&platform, &flows, LINK_NIC_OUT),
+                    8 * 0.99690413572e9, 1e-9);
         flow_table_release(&flows);
         platform_release(&platform);
     }

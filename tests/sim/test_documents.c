@@ -8,7 +8,7 @@
 
 /* Costs of one second for each visible pair and head dimension, by place of the rank. */
 struct costs_by_place {
-    struct machine_costs machine;
+    struct toy_sim_costs machine;
     double **work_s_of_each_place;
 };
 
@@ -59,14 +59,14 @@ static void three_documents_on_two_ranks(void)
         "q0 q0 writes o0 l0\n"
         "op 2 barrier compute group=cp\n";
     struct ir ir = {0};
-    struct cluster cluster = machine_make(1);
+    struct cluster cluster = make_round_number_cluster(1);
     struct sim_result result = {0};
-    if (machine_parse(&ir, "two ranks", text)) {
+    if (parse_schedule_or_fail_check(&ir, "two ranks", text)) {
         struct costs_by_place c = costs_by_place_make(&ir);
-        if (machine_run("two ranks", &ir, &cluster, &c.machine.costs, (struct sim_options){0},
-                        &result)) {
+        if (simulate_or_fail_check("two ranks", &ir, &cluster, &c.machine.costs,
+                                   (struct sim_options){0}, &result)) {
             CHECK_CLOSE("the slower rank decides", result.step_s, 10, 1e-12);
-            CHECK_CLOSE("the faster waits", sim_end_s(&result, 0)[1], 7, 1e-12);
+            CHECK_CLOSE("the faster waits", sim_op_ends_of_rank_s(&result, 0)[1], 7, 1e-12);
             CHECK_INT("classes", result.class_count, 2);
             CHECK_CLOSE("flops", sim_flops(&ir, &result), 4 * 17, 1e-12);
         }
@@ -156,14 +156,14 @@ static void only_what_is_the_same_is_folded(void)
         const size_t i = k / 2;
         const int64_t nodes = 1 + (int64_t)k % 2;
         struct ir ir = {0};
-        struct cluster cluster = machine_make(nodes);
+        struct cluster cluster = make_round_number_cluster(nodes);
         struct sim_result folded = {0}, exact = {0};
         build_schedule(&ir, nodes, rows[i].length);
         struct costs_by_place c = costs_by_place_make(&ir);
-        if (machine_run(rows[i].label, &ir, &cluster, &c.machine.costs, (struct sim_options){0},
-                        &folded) &&
-            machine_run(rows[i].label, &ir, &cluster, &c.machine.costs,
-                        (struct sim_options){.exact = true}, &exact)) {
+        if (simulate_or_fail_check(rows[i].label, &ir, &cluster, &c.machine.costs,
+                                   (struct sim_options){0}, &folded) &&
+            simulate_or_fail_check(rows[i].label, &ir, &cluster, &c.machine.costs,
+                                   (struct sim_options){.exact = true}, &exact)) {
             CHECK_CLOSE(rows[i].label, folded.step_s, exact.step_s, 1e-9);
             CHECK_CLOSE(rows[i].label, sim_flops(&ir, &folded), sim_flops(&ir, &exact), 1e-12);
             CHECK_INT(rows[i].label, folded.class_count, rows[i].classes);

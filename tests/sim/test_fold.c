@@ -13,8 +13,9 @@ static void compare_op_times_of_ranks(const char *label, const struct sim_result
     CHECK_CLOSE(label, folded->step_s, exact->step_s, tolerance);
     for (uint32_t r = 0; r < exact->rank_count; r++) {
         const struct sim_class *class = &exact->classes[exact->class_of_rank[r]];
-        const double *a = sim_end_s(folded, r), *b = sim_end_s(exact, r);
-        const double *c = sim_start_s(folded, r), *d = sim_start_s(exact, r);
+        const double *a = sim_op_ends_of_rank_s(folded, r), *b = sim_op_ends_of_rank_s(exact, r);
+        const double *c = sim_op_starts_of_rank_s(folded, r),
+                     *d = sim_op_starts_of_rank_s(exact, r);
         for (uint32_t k = 0; k < class->op_count; k++)
             if (fabs(a[k] - b[k]) > tolerance * exact->step_s ||
                 fabs(c[k] - d[k]) > tolerance * exact->step_s) {
@@ -26,8 +27,8 @@ static void compare_op_times_of_ranks(const char *label, const struct sim_result
     }
 }
 
-static void compare_loads(const char *label, const struct sim_result *folded,
-                          const struct sim_result *exact)
+static void compare_link_load_sums(const char *label, const struct sim_result *folded,
+                                   const struct sim_result *exact)
 {
     double a = 0, b = 0;
     CHECK_INT(label, (int64_t)(folded->link_load_count * folded->equal_replica_count),
@@ -65,17 +66,18 @@ static void folded_is_exact_on_random_plans(void)
         struct cluster cluster;
         struct ir ir = {0};
         struct sim_result folded = {0}, exact = {0};
-        random_schedule(&random, 24, &text, &cluster);
-        if (!machine_parse(&ir, label, text.data)) {
+        write_random_schedule(&random, 24, &text, &cluster);
+        if (!parse_schedule_or_fail_check(&ir, label, text.data)) {
             puts(text.data);
             break;
         }
-        struct machine_costs costs = machine_costs_make(&ir, round % 3 ? 0 : 1e-3);
-        if (machine_run(label, &ir, &cluster, &costs.costs, (struct sim_options){0}, &folded) &&
-            machine_run(label, &ir, &cluster, &costs.costs, (struct sim_options){.exact = true},
-                        &exact)) {
+        struct toy_sim_costs costs = toy_sim_costs_make(&ir, round % 3 ? 0 : 1e-3);
+        if (simulate_or_fail_check(label, &ir, &cluster, &costs.costs, (struct sim_options){0},
+                                   &folded) &&
+            simulate_or_fail_check(label, &ir, &cluster, &costs.costs,
+                                   (struct sim_options){.exact = true}, &exact)) {
             compare_op_times_of_ranks(label, &folded, &exact);
-            compare_loads(label, &folded, &exact);
+            compare_link_load_sums(label, &folded, &exact);
             check_waterfalls(label, &ir, &folded);
             folded_plans += folded.class_count < exact.class_count;
             replicated += folded.equal_replica_count > 1;
@@ -84,7 +86,7 @@ static void folded_is_exact_on_random_plans(void)
         }
         sim_result_release(&folded);
         sim_result_release(&exact);
-        machine_costs_release(&costs);
+        toy_sim_costs_release(&costs);
         ir_release(&ir);
         text_release(&text);
     }
@@ -124,15 +126,15 @@ static void symmetric_plans_fold_to_few_classes(void)
         struct text text = {0};
         struct ir ir = {0};
         struct sim_result result = {0};
-        struct cluster cluster = machine_make(2);
+        struct cluster cluster = make_round_number_cluster(2);
         text_printf(&text, "longhaul schedule 1\n%s%s%s", symmetric[i].mesh, head,
                     symmetric[i].ops);
-        if (machine_parse(&ir, symmetric[i].label, text.data)) {
-            struct machine_costs costs = machine_costs_make(&ir, 0);
-            if (machine_run(symmetric[i].label, &ir, &cluster, &costs.costs,
+        if (parse_schedule_or_fail_check(&ir, symmetric[i].label, text.data)) {
+            struct toy_sim_costs costs = toy_sim_costs_make(&ir, 0);
+            if (simulate_or_fail_check(symmetric[i].label, &ir, &cluster, &costs.costs,
                             (struct sim_options){0}, &result))
                 CHECK_INT(symmetric[i].label, result.class_count, symmetric[i].classes);
-            machine_costs_release(&costs);
+            toy_sim_costs_release(&costs);
         }
         sim_result_release(&result);
         ir_release(&ir);

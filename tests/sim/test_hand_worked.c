@@ -25,7 +25,7 @@ static void use_ideal_rates(struct cluster *c)
     c->is_ideal = true;
     c->fabric.bytes_per_s = c->fabric.peer_bytes_per_s = INFINITY;
     c->fabric.all_to_all_peer_bytes_per_s = INFINITY;
-    c->pcie.nominal_bytes_per_s = c->pcie.uplink_bytes_per_s = INFINITY;
+    c->pcie.nominal_bytes_per_s = c->pcie.pcie_switch_uplink_bytes_per_s = INFINITY;
     c->pcie.h2d_bytes_per_s = c->pcie.d2h_bytes_per_s = INFINITY;
     c->nic.bytes_per_s = c->nic.peer_bytes_per_s = INFINITY;
     c->host.memory_bytes_per_s = c->host.socket_link_bytes_per_s = INFINITY;
@@ -51,7 +51,7 @@ static void use_route_through_host_memory(struct cluster *c)
     c->host.memory_bytes_per_s = 8e9;
 }
 
-static void staged(struct cluster *c)
+static void use_nics_without_gpudirect(struct cluster *c)
 {
     c->nic.gpudirect = false;
     c->nic.host_staged_bytes_per_s = 5e9;
@@ -59,12 +59,12 @@ static void staged(struct cluster *c)
 
 static void use_one_ring(struct cluster *c)
 {
-    c->nic.ring_count = 1;
+    c->nic.max_rings_between_domains = 1;
 }
 
 static void use_link_efficiencies(struct cluster *c)
 {
-    c->fabric.efficiency = 0.5;
+    c->fabric.ring_efficiency = 0.5;
     c->fabric.all_to_all_efficiency = 0.25;
     c->nic.efficiency = 0.5;
 }
@@ -95,7 +95,7 @@ static void use_slow_start_of_collectives(struct cluster *c)
     c->fabric.collective_latency_s = 3;
 }
 
-static void use_messages_that_take_a_quarter(struct cluster *c)
+static void use_messages_on_a_quarter_of_sms(struct cluster *c)
 {
     c->device.sm_count = 4;
     c->device.message_sms = 1;
@@ -125,7 +125,7 @@ static void use_channels_in_one_domain(struct cluster *c)
     c->domain_nodes = 2;
 }
 
-static void use_channels_that_wait(struct cluster *c)
+static void use_channels_with_nic_latency(struct cluster *c)
 {
     use_collectives_that_take_channels(c);
     c->nic.latency_s = 0.1;
@@ -137,7 +137,7 @@ static void use_slow_memory(struct cluster *c)
     c->device.memory_bytes_per_s = 160e9;
 }
 
-static void use_small_communicator(struct cluster *c)
+static void use_peer_rate_from_six_ranks(struct cluster *c)
 {
     c->fabric.ranks_from_which_peer_rate_holds = 6;
 }
@@ -163,10 +163,11 @@ static void use_narrow_pcie_both_ways(struct cluster *c)
 static const struct {
     const char *file; /* of tests/sim/hand_worked/, without ".ir" */
     int64_t nodes;
-    void (*change)(struct cluster *); /* of the cluster of machine_make(); NULL: none */
-    double issue_s;                   /* the host's time for each op */
-    bool host_bytes;                  /* work on the host takes bandwidth of its memory */
-    double step_s;                    /* the time that the step must take */
+    void (*change)(
+        struct cluster *);          /* of the cluster of make_round_number_cluster(); NULL: none */
+    double issue_s;                 /* the host's time for each op */
+    bool work_takes_host_bandwidth; /* work on the host takes bandwidth of its memory */
+    double step_s;                  /* the time that the step must take */
 } cases_of_time[] = {
     /* file, nodes, change, issue_s, host_bytes, step_s */
     {"all_to_all_in_node", 1, NULL, 0, false, 0.06},
@@ -198,13 +199,13 @@ static const struct {
     /* all 7 pieces through the port */
     {"all_to_all_across", 2, use_one_domain_of_two_nodes, 0, false, 0.07},
     /* two GPUs share a NIC of 10 GB/s: 5 GB/s is what each has of it anyway */
-    {"all_to_all_across", 2, staged, 0, false, 0.8},
+    {"all_to_all_across", 2, use_nics_without_gpudirect, 0, false, 0.8},
     {"nic_of_two_gpus", 2, NULL, 0, false, 0.2},
     {"pcie_uplink_of_two_gpus", 1, NULL, 0, false, 0.2},
     {"pcie_uplink_each", 1, NULL, 0, false, 0.1},
     {"ring_all_gather", 2, NULL, 0, false, 0.35},
     /* a ring leaves through one of the two GPUs of each NIC */
-    {"ring_all_gather", 2, staged, 0, false, 0.7},
+    {"ring_all_gather", 2, use_nics_without_gpudirect, 0, false, 0.7},
     {"ring_all_gather", 2, use_one_ring, 0, false, 0.7},
     {"ring_all_gather", 2, use_ideal_rates, 0, false, 0},
     {"ring_all_gather", 2, use_one_domain_of_two_nodes, 0, false, 0.07},
@@ -238,12 +239,12 @@ static const struct {
     {"shift_round_a_node", 1, NULL, 0, false, 0.1},
     {"shift_round_a_node", 1, use_slow_start_of_messages, 0, false, 3.1},
     /* a pair reaches 50 GB/s among 6 ranks, so 75 GB/s among 4 */
-    {"shift_round_a_node", 1, use_small_communicator, 0, false, 5.0 / 75},
+    {"shift_round_a_node", 1, use_peer_rate_from_six_ranks, 0, false, 5.0 / 75},
     {"shift_round_a_node", 1, use_one_gpu_for_all, 0, false, 4 * 5.0 / 100},
     {"kernel_beside_shift", 1, NULL, 0, false, 0.15},
     /* four kernels of 0.15 s share the processors; the copies, 0.2 s, do not need them */
     {"kernel_beside_shift", 1, use_one_gpu_for_all, 0, false, 0.6},
-    {"kernel_beside_shift", 1, use_messages_that_take_a_quarter, 0, false, 0.175},
+    {"kernel_beside_shift", 1, use_messages_on_a_quarter_of_sms, 0, false, 0.175},
     {"kernel_beside_gather", 2, NULL, 0, false, 0.5},
     {"kernel_beside_gather", 2, use_collectives_that_take_channels, 0, false, 0.54375},
     /* four multiprocessors for each of the two NICs: a quarter of 32 */
@@ -253,7 +254,7 @@ static const struct {
      * kernel to half at most */
     {"kernel_beside_gather", 2, use_channels_in_one_domain, 0, false, 0.535},
     /* the gather also keeps its 4 of 32 multiprocessors for the 0.1 s of latency */
-    {"kernel_beside_gather", 2, use_channels_that_wait, 0, false, 0.55625},
+    {"kernel_beside_gather", 2, use_channels_with_nic_latency, 0, false, 0.55625},
     {"fill_beside_gather", 2, use_collectives_that_take_channels, 0, false, 0.5 + 0.35 * 0.04},
     {"fill_beside_gather", 2, use_slow_memory, 0, false, 0.5875},
     {"shift_ends_with_its_own_messages", 1, NULL, 0, false, 1.2},
@@ -277,20 +278,20 @@ static void simulated_steps_equal_hand_worked_times(void)
         struct diag diag = {0};
         if (!CHECK_INT(path, ir_load(&ir, check_path(path), &diag), STATUS_OK))
             CHECK_TEXT(path, diag.text, "");
-        struct cluster cluster = machine_make(cases_of_time[i].nodes);
+        struct cluster cluster = make_round_number_cluster(cases_of_time[i].nodes);
         if (cases_of_time[i].change)
             cases_of_time[i].change(&cluster);
-        struct machine_costs costs = machine_costs_make(&ir, cases_of_time[i].issue_s);
-        if (cases_of_time[i].host_bytes)
-            costs.costs.host_memory_bytes = costs.host_bytes;
+        struct toy_sim_costs costs = toy_sim_costs_make(&ir, cases_of_time[i].issue_s);
+        if (cases_of_time[i].work_takes_host_bandwidth)
+            costs.costs.host_memory_bytes_by_shape = costs.host_bytes;
         for (int exact = 0; exact < 2 && diag.error_count == 0; exact++) {
             struct sim_result result = {0};
-            if (machine_run(path, &ir, &cluster, &costs.costs, (struct sim_options){.exact = exact},
-                            &result))
+            if (simulate_or_fail_check(path, &ir, &cluster, &costs.costs,
+                                       (struct sim_options){.exact = exact}, &result))
                 CHECK_CLOSE(path, result.step_s, cases_of_time[i].step_s, 1e-9);
             sim_result_release(&result);
         }
-        machine_costs_release(&costs);
+        toy_sim_costs_release(&costs);
         diag_release(&diag);
         ir_release(&ir);
     }
@@ -309,13 +310,13 @@ static void a_late_rank_is_late_with_all_kernels(void)
         struct ir ir = {0};
         struct sim_result result = {0};
         CHECK_INT(path, ir_load(&ir, check_path(path), NULL), STATUS_OK);
-        struct cluster cluster = machine_make(1);
-        struct machine_costs costs = machine_costs_make(&ir, 0);
-        if (machine_run(path, &ir, &cluster, &costs.costs,
-                        (struct sim_options){.exact = true, .slow_factor = 2}, &result))
+        struct cluster cluster = make_round_number_cluster(1);
+        struct toy_sim_costs costs = toy_sim_costs_make(&ir, 0);
+        if (simulate_or_fail_check(path, &ir, &cluster, &costs.costs,
+                                   (struct sim_options){.exact = true, .slow_factor = 2}, &result))
             CHECK_CLOSE(path, result.step_s, rows[i].step_s, 1e-9);
         sim_result_release(&result);
-        machine_costs_release(&costs);
+        toy_sim_costs_release(&costs);
         ir_release(&ir);
     }
 }

@@ -19,11 +19,11 @@ static const char head[] = "longhaul schedule 1\n"
  * 2.0697, E(1024) 3.2413 (tables of normal order statistics). */
 static void the_expected_maximum_is_that_of_tables(void)
 {
-    CHECK_CLOSE("1", jitter_expected_maximum(1), 0, 0);
-    CHECK_CLOSE("2", jitter_expected_maximum(2), 0.5642, 0.05);
-    CHECK_CLOSE("4", jitter_expected_maximum(4), 1.0294, 0.03);
-    CHECK_CLOSE("32", jitter_expected_maximum(32), 2.0697, 0.01);
-    CHECK_CLOSE("1024", jitter_expected_maximum(1024), 3.2413, 0.01);
+    CHECK_CLOSE("1", jitter_expected_max_of_normals(1), 0, 0);
+    CHECK_CLOSE("2", jitter_expected_max_of_normals(2), 0.5642, 0.05);
+    CHECK_CLOSE("4", jitter_expected_max_of_normals(4), 1.0294, 0.03);
+    CHECK_CLOSE("32", jitter_expected_max_of_normals(32), 2.0697, 0.01);
+    CHECK_CLOSE("1024", jitter_expected_max_of_normals(1024), 3.2413, 0.01);
 }
 
 static const struct {
@@ -54,18 +54,18 @@ static void rendezvous_wait_for_the_last_rank(void)
         struct text text = {0};
         struct ir ir = {0};
         text_printf(&text, "%s%s", head, rows[i].ops);
-        if (machine_parse(&ir, rows[i].label, text.data)) {
-            struct cluster cluster = machine_make(1);
-            struct machine_costs costs = machine_costs_make(&ir, 0);
+        if (parse_schedule_or_fail_check(&ir, rows[i].label, text.data)) {
+            struct cluster cluster = make_round_number_cluster(1);
+            struct toy_sim_costs costs = toy_sim_costs_make(&ir, 0);
             struct sim_result result = {0};
-            if (machine_run(rows[i].label, &ir, &cluster, &costs.costs,
-                            (struct sim_options){.exact = true}, &result)) {
+            if (simulate_or_fail_check(rows[i].label, &ir, &cluster, &costs.costs,
+                                       (struct sim_options){.exact = true}, &result)) {
                 CHECK_CLOSE(rows[i].label, jitter_s(&ir, &result, 0, 0.1),
-                            jitter_expected_maximum(4) * 1e-4 * rows[i].standard, 1e-6);
+                            jitter_expected_max_of_normals(4) * 1e-4 * rows[i].standard, 1e-6);
                 CHECK_CLOSE("none measured, none added", jitter_s(&ir, &result, 0, 0), 0, 0);
             }
             sim_result_release(&result);
-            machine_costs_release(&costs);
+            toy_sim_costs_release(&costs);
         }
         ir_release(&ir);
         text_release(&text);
@@ -91,7 +91,7 @@ static void drawn_jitter_equals_the_expected_maximum(void)
         }
     gsl_rng_free(random);
     CHECK_CLOSE("the mean of the draws", drawn,
-                MEETINGS * jitter_expected_maximum(RANKS) * sqrt(KERNELS) * 1e-5, 0.01);
+                MEETINGS * jitter_expected_max_of_normals(RANKS) * sqrt(KERNELS) * 1e-5, 0.01);
 }
 
 static const struct check_case cases[] = {

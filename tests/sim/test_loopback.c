@@ -53,18 +53,18 @@ static void every_kind_of_communication_takes_its_copies(void)
         if (!CHECK_INT(info->name, ir_parse(&ir, info->name, text.data, text.size, &diag),
                        STATUS_OK))
             CHECK_TEXT(info->name, diag.text, "");
-        struct cluster cluster = machine_make(1);
+        struct cluster cluster = make_round_number_cluster(1);
         cluster.fabric.kind = FABRIC_LOOPBACK;
         cluster.loopback.bytes_per_s = 100e9;
-        struct machine_costs costs = machine_costs_make(&ir, 0);
+        struct toy_sim_costs costs = toy_sim_costs_make(&ir, 0);
         for (int exact = 0; exact < 2 && diag.error_count == 0; exact++) {
             struct sim_result result = {0};
-            if (machine_run(info->name, &ir, &cluster, &costs.costs,
-                            (struct sim_options){.exact = exact}, &result))
+            if (simulate_or_fail_check(info->name, &ir, &cluster, &costs.costs,
+                                       (struct sim_options){.exact = exact}, &result))
                 CHECK_CLOSE(info->name, result.step_s, copied[kind] / 100, 1e-9);
             sim_result_release(&result);
         }
-        machine_costs_release(&costs);
+        toy_sim_costs_release(&costs);
         diag_release(&diag);
         ir_release(&ir);
         text_release(&text);

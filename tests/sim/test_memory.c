@@ -25,15 +25,15 @@ static const char schedule[] =
 
 static void run_schedule(struct ir *ir, struct sim_result *result)
 {
-    struct cluster cluster = machine_make(1);
-    if (!machine_parse(ir, "memory", schedule))
+    struct cluster cluster = make_round_number_cluster(1);
+    if (!parse_schedule_or_fail_check(ir, "memory", schedule))
         return;
-    struct machine_costs costs = machine_costs_make(ir, 0);
+    struct toy_sim_costs costs = toy_sim_costs_make(ir, 0);
     for (uint32_t s = 0; s < ir->shape_count; s++)
         if (ir->shape[s].kind == WORK_CAST)
             costs.work_s[s] = 1;
-    machine_run("memory", ir, &cluster, &costs.costs, (struct sim_options){0}, result);
-    machine_costs_release(&costs);
+    simulate_or_fail_check("memory", ir, &cluster, &costs.costs, (struct sim_options){0}, result);
+    toy_sim_costs_release(&costs);
 }
 
 static void peak_is_where_most_is_live(void)
@@ -66,9 +66,9 @@ static void host_memory_adds_up_over_a_node(void)
     struct sim_result result = {0};
     run_schedule(&ir, &result);
     CHECK_INT("a rank", (int64_t)result.peak[0][MEMORY_PINNED].bytes, 1000000000);
-    CHECK_INT("a node", (int64_t)result.peak_node_by_host_memory[MEMORY_PINNED].bytes, 2000000000);
-    CHECK_CLOSE("date", result.peak_node_by_host_memory[MEMORY_PINNED].time_s, 1, 1e-12);
-    CHECK_INT("hbm is the device's", (int64_t)result.peak_node_by_host_memory[MEMORY_HBM].bytes, 0);
+    CHECK_INT("a node", (int64_t)result.node_peak_by_host_memory[MEMORY_PINNED].bytes, 2000000000);
+    CHECK_CLOSE("date", result.node_peak_by_host_memory[MEMORY_PINNED].time_s, 1, 1e-12);
+    CHECK_INT("hbm is the device's", (int64_t)result.node_peak_by_host_memory[MEMORY_HBM].bytes, 0);
     sim_result_release(&result);
     ir_release(&ir);
 }

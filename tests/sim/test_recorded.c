@@ -1,6 +1,6 @@
 /* tests/sim/test_recorded.c: recorded programs of two streams whose overlap is known: products of 1 s and 2 s on the
- * default stream, and a gather of 3 s. A program is the text of its events (check_json()); the macro of each event ends
- * with a comma, which the last one loses when the text is put together. */
+ * default stream, and a gather of 3 s. A program is the text of its events (check_json_from_single_quotes()); the macro
+ * of each event ends with a comma, which the last one loses when the text is put together. */
 #include "schedule/recorded/recorded.h"
 #include "schedule/verify/verify.h"
 #include "tests/sim/machine.h"
@@ -23,7 +23,7 @@
 #define EVENT_ALL_GATHER(op, stream, more)                                                                \
     "{'op':'" op "','k':'comm','ph':'f','m':0,'n':-1,'s':" stream ",'in':[],"                      \
     "'out':[[0,[1],'bfloat16']],'rd':1,'wr':1,'g':'g','full':400000000000" more "},"
-#define GATHER(stream) EVENT_ALL_GATHER("c10d._allgather_base_", stream, "")
+#define EVENT_ALL_GATHER_BASE(stream) EVENT_ALL_GATHER("c10d._allgather_base_", stream, "")
 #define EVENT_FUNCTIONAL_ALL_GATHER EVENT_ALL_GATHER("_c10d_functional.all_gather_into_tensor", "0", "")
 #define JOIN                                                                                       \
     "{'op':'_c10d_functional.wait_tensor','k':'comm','ph':'f','m':0,'n':-1,'s':0,"                 \
@@ -45,11 +45,11 @@ static const struct {
     double step_s;
 } rows[] = {
     {"a stream of its own: 1 + max(3, 2) + 1",
-     ONE EVENT_RECORD("0", "5") WAIT("7", "5") GATHER("7") EVENT_RECORD("7", "6") TWO WAIT("0", "6") ONE, 5},
+     ONE EVENT_RECORD("0", "5") WAIT("7", "5") EVENT_ALL_GATHER_BASE("7") EVENT_RECORD("7", "6") TWO WAIT("0", "6") ONE, 5},
     {"a stream that does not wait for the first product: max(3, 1 + 2) + 1",
-     ONE GATHER("7") EVENT_RECORD("7", "6") TWO WAIT("0", "6") ONE, 4},
+     ONE EVENT_ALL_GATHER_BASE("7") EVENT_RECORD("7", "6") TWO WAIT("0", "6") ONE, 4},
     {"in the order of the default stream: 1 + 3 + 2 + 1",
-     ONE GATHER("0") TWO ONE, 7},
+     ONE EVENT_ALL_GATHER_BASE("0") TWO ONE, 7},
     {"functional, joined before the last product: 1 + max(3, 2) + 1",
      ONE EVENT_FUNCTIONAL_ALL_GATHER TWO JOIN ONE, 5},
     {"functional, never joined: max(1 + 3, 1 + 2 + 1)",
@@ -57,13 +57,13 @@ static const struct {
     {"asynchronous, waited for at once: 1 + 3 + 2",
      ONE EVENT_ALL_GATHER("c10d._allgather_base_", "0", ",'async':true") EVENT_WORK_WAIT("1") TWO, 6},
     {"the host reads a value before it issues the gather of another stream: 1 + 3",
-     ONE EVENT_ITEM_SYNC GATHER("7"), 4},
+     ONE EVENT_ITEM_SYNC EVENT_ALL_GATHER_BASE("7"), 4},
     {"it waits for an event of another stream: 3 + 2",
-     GATHER("7") EVENT_RECORD("7", "6") EVENT_HOST_WAIT("6") TWO, 5},
+     EVENT_ALL_GATHER_BASE("7") EVENT_RECORD("7", "6") EVENT_HOST_WAIT("6") TWO, 5},
     {"a batch of a send and a receive is one shift of 100 GB at 50 GB/s, waited for: max(2, 1)",
      EVENT_BATCHED_MESSAGE("send", "2") EVENT_BATCHED_MESSAGE("recv_", "0") ONE EVENT_WORK_WAIT("1") EVENT_WORK_WAIT("0"), 2},
     {"a wait for an event that is recorded only later waits for nothing: max(3, 1)",
-     GATHER("7") WAIT("0", "6") ONE EVENT_RECORD("7", "6"), 3},
+     EVENT_ALL_GATHER_BASE("7") WAIT("0", "6") ONE EVENT_RECORD("7", "6"), 3},
 };
 /* clang-format on */
 
@@ -73,8 +73,8 @@ static enum status parse_events(struct step_recording *recording, const char *na
 {
     struct text text = {0};
     text_printf(&text, "%s%.*s]}", head, (int)strlen(events) - 1, events);
-    enum status status =
-        step_recording_parse(recording, name, check_json(text.data), text.size, diag);
+    enum status status = step_recording_parse(
+        recording, name, check_json_from_single_quotes(text.data), text.size, diag);
     text_release(&text);
     return status;
 }
@@ -88,17 +88,17 @@ static void streams_overlap_as_recorded(void)
         struct sim_result result = {0};
         enum status status = parse_events(&recording, "two.json", HEAD, rows[i].events, &diag);
         if (status == STATUS_OK)
-            status = recorded_make(&ir, &recording, 1, NULL, &diag);
+            status = recorded_make_schedule(&ir, &recording, 1, NULL, &diag);
         if (status == STATUS_OK)
             status = verify(&ir, NULL, "two.json", NULL, &diag);
         CHECK_TEXT(rows[i].label, diag.text ? diag.text : "", "");
         if (CHECK_INT(rows[i].label, status, STATUS_OK)) {
-            const struct cluster cluster = machine_make(1);
-            struct machine_costs costs = machine_costs_make(&ir, 0);
-            if (machine_run(rows[i].label, &ir, &cluster, &costs.costs, (struct sim_options){0},
-                            &result))
+            const struct cluster cluster = make_round_number_cluster(1);
+            struct toy_sim_costs costs = toy_sim_costs_make(&ir, 0);
+            if (simulate_or_fail_check(rows[i].label, &ir, &cluster, &costs.costs,
+                                       (struct sim_options){0}, &result))
                 CHECK_CLOSE(rows[i].label, result.step_s, rows[i].step_s, 1e-9);
-            machine_costs_release(&costs);
+            toy_sim_costs_release(&costs);
         }
         sim_result_release(&result);
         ir_release(&ir);
@@ -158,17 +158,17 @@ static void stages_wait_for_their_messages(void)
             status =
                 parse_events(&recording[k], "stage.json", heads[k], pipelines[i].events[k], &diag);
         if (status == STATUS_OK)
-            status = recorded_make(&ir, recording, 2, NULL, &diag);
+            status = recorded_make_schedule(&ir, recording, 2, NULL, &diag);
         if (status == STATUS_OK)
             status = verify(&ir, NULL, "stage.json", NULL, &diag);
         CHECK_TEXT(pipelines[i].label, diag.text ? diag.text : "", "");
         if (CHECK_INT(pipelines[i].label, status, STATUS_OK)) {
-            const struct cluster cluster = machine_make(1);
-            struct machine_costs costs = machine_costs_make(&ir, 0);
-            if (machine_run(pipelines[i].label, &ir, &cluster, &costs.costs,
-                            (struct sim_options){0}, &result))
+            const struct cluster cluster = make_round_number_cluster(1);
+            struct toy_sim_costs costs = toy_sim_costs_make(&ir, 0);
+            if (simulate_or_fail_check(pipelines[i].label, &ir, &cluster, &costs.costs,
+                                       (struct sim_options){0}, &result))
                 CHECK_CLOSE(pipelines[i].label, result.step_s, pipelines[i].step_s, 1e-9);
-            machine_costs_release(&costs);
+            toy_sim_costs_release(&costs);
         }
         sim_result_release(&result);
         ir_release(&ir);

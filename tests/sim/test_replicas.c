@@ -46,23 +46,23 @@ static void repeated_groups_are_planned_once(void)
         const char *label = cases_of_meshes[i].label;
         struct text text = {0};
         struct ir ir = {0};
-        struct cluster cluster = machine_make(6);
+        struct cluster cluster = make_round_number_cluster(6);
         cluster.domain_nodes = cases_of_meshes[i].domain_nodes;
         cluster.network.nodes_per_leaf_switch = cases_of_meshes[i].nodes_per_leaf_switch;
         cluster.network.oversubscription = cases_of_meshes[i].oversubscription;
         text_printf(&text, "longhaul schedule 1\n%s%s", cases_of_meshes[i].mesh,
                     cases_of_meshes[i].ops);
-        if (machine_parse(&ir, label, text.data)) {
+        if (parse_schedule_or_fail_check(&ir, label, text.data)) {
             struct mesh planned = replicas_planned_mesh(&ir, &cluster);
             CHECK_INT(label, mesh_rank_count(&planned), cases_of_meshes[i].planned);
             for (uint32_t row = 0; row < mesh_rank_count(&planned); row++)
                 CHECK_INT(
                     label,
-                    replicas_row_in_planned_mesh(
+                    replicas_rank_in_planned_mesh(
                         &ir.mesh, &planned, replicas_rank_in_full_mesh(&ir.mesh, &planned, row)),
                     row);
             for (uint32_t rank = 0; rank < mesh_rank_count(&ir.mesh); rank++)
-                CHECK(label, replicas_row_in_planned_mesh(&ir.mesh, &planned, rank) <
+                CHECK(label, replicas_rank_in_planned_mesh(&ir.mesh, &planned, rank) <
                                  mesh_rank_count(&planned));
         }
         ir_release(&ir);

@@ -79,14 +79,14 @@ static enum status simulate_schedule_text(const char *head, const char *roles, c
 {
     struct text text = {0};
     struct ir ir = {0};
-    struct cluster cluster = machine_make(1);
+    struct cluster cluster = make_round_number_cluster(1);
     enum status status = STATUS_BAD_INPUT;
     text_printf(&text, "longhaul schedule 1\n%s%s%s", head, roles ? roles : streams, ops);
-    if (machine_parse(&ir, "t.ir", text.data)) {
-        struct machine_costs costs = machine_costs_make(&ir, 0);
+    if (parse_schedule_or_fail_check(&ir, "t.ir", text.data)) {
+        struct toy_sim_costs costs = toy_sim_costs_make(&ir, 0);
         status =
             sim_run(&ir, &cluster, &costs.costs, &(struct sim_options){0}, "t.ir", result, diag);
-        machine_costs_release(&costs);
+        toy_sim_costs_release(&costs);
     }
     ir_release(&ir);
     text_release(&text);

@@ -77,8 +77,7 @@ static struct request request_of_deep_model(int pipeline, int64_t pp, int64_t un
 
 /* Returns the seconds of each shape, [ir.shape_count + 1], on the heap. free_attention: only matrix products take time;
  * the forward product of a linear layer and its two backward products are equally long. */
-static double *seconds_of_each_shape(const struct world *w, const struct ir *ir,
-                                     bool free_attention)
+static double *work_s_by_shape(const struct world *w, const struct ir *ir, bool free_attention)
 {
     double *work_s = heap_zalloc((size_t)ir->shape_count + 1, sizeof *work_s);
     for (uint32_t i = 0; i < ir->shape_count; i++)
@@ -99,7 +98,7 @@ static bool world_make(struct world *w, const char *label, const struct request 
         step_build(&w->ir, &w->choices, &w->diag) == STATUS_OK &&
         verify(&w->ir, NULL, label, NULL, &w->diag) == STATUS_OK;
     if (ok) {
-        w->work_s = seconds_of_each_shape(w, &w->ir, free_attention);
+        w->work_s = work_s_by_shape(w, &w->ir, free_attention);
         struct sim_costs costs = {.work_s = w->work_s};
         struct sim_options options = {0};
         ok = sim_run(&w->ir, &w->cluster, &costs, &options, label, &w->sim, &w->diag) == STATUS_OK;
@@ -107,7 +106,7 @@ static bool world_make(struct world *w, const char *label, const struct request 
     CHECK_TEXT(label, w->diag.text ? w->diag.text : "", "");
     if (ok)
         stages_make(&w->stages, &w->ir, &w->sim,
-                    (struct waterfall_peak){.flop_per_s = w->cluster.device.peak_flop_per_s});
+                    (struct waterfall_peak){.flop_per_s = w->cluster.device.peak_bf16_flop_per_s});
     return ok;
 }
 
@@ -145,13 +144,13 @@ static void folded_pipelines_equal_unfolded(void)
 }
 
 /* Seconds of one unit on one stage, without recomputation. */
-struct seconds_of_units {
+struct phase_seconds_per_unit {
     double forward, inputs, weights; /* the backward's products, by the gradients they make */
 };
 
-static struct seconds_of_units seconds_of_units(const struct world *w)
+static struct phase_seconds_per_unit phase_seconds_per_unit(const struct world *w)
 {
-    struct seconds_of_units t = {0};
+    struct phase_seconds_per_unit t = {0};
     const struct ir *ir = &w->ir;
     double units = w->choices.accumulation * (double)w->choices.pp;
     for (uint32_t op = 0; op < ir->op.count; op++) {
@@ -208,7 +207,7 @@ static void deferred_weight_grads_fill_the_drain(void)
             request_of_deep_model(CHOICE_PIPELINE_ZB_1P, rows[i][0], rows[i][1]);
         snprintf(label, sizeof label, "zb-1p pp %d units %d", (int)rows[i][0], (int)rows[i][1]);
         if (world_make(&w, label, &request, false)) {
-            struct seconds_of_units t = seconds_of_units(&w);
+            struct phase_seconds_per_unit t = phase_seconds_per_unit(&w);
             double bubble = (double)(rows[i][0] - 1) * (t.forward + t.inputs - t.weights);
             double work = (double)rows[i][1] * (t.forward + t.inputs + t.weights);
             CHECK_CLOSE(label, w.sim.step_s, work + bubble, 1e-9);
@@ -229,7 +228,7 @@ static void zb_v_has_no_bubble(void)
             request_of_deep_model(CHOICE_PIPELINE_ZB_V, rows[i][0], rows[i][1]);
         snprintf(label, sizeof label, "zb-v pp %d units %d", (int)rows[i][0], (int)rows[i][1]);
         if (world_make(&w, label, &request, true)) {
-            struct seconds_of_units t = seconds_of_units(&w);
+            struct phase_seconds_per_unit t = phase_seconds_per_unit(&w);
             double late = (double)(rows[i][0] - 1) * t.forward / 2;
             CHECK_CLOSE(label, t.inputs, t.forward, 1e-9);
             CHECK_CLOSE(label, w.sim.step_s, (double)rows[i][1] * 3 * t.forward + late, 1e-9);
@@ -288,7 +287,7 @@ static void zb_v_over_subsequences_has_no_bubble(void)
         snprintf(label, sizeof label, "zb-v pp %d, %d x %d units", (int)rows[i].pp,
                  (int)rows[i].batches, (int)rows[i].pieces);
         if (world_make(&w, label, &request, true)) {
-            struct seconds_of_units t = seconds_of_units(&w);
+            struct phase_seconds_per_unit t = phase_seconds_per_unit(&w);
             double unit = t.forward / (double)rows[i].pieces;
             double late = (double)(rows[i].pp - 1) * unit / 2;
             double work = (double)rows[i].batches * 3 * t.forward;
@@ -328,7 +327,7 @@ static void a_host_that_awaits_messages_exposes_them(void)
         w.cluster.fabric.latency_s = part * unit;
         bool ok = step_build(&ir, &choices, &w.diag) == STATUS_OK &&
                   verify(&ir, NULL, label, NULL, &w.diag) == STATUS_OK;
-        double *work_s = seconds_of_each_shape(&w, &ir, false);
+        double *work_s = work_s_by_shape(&w, &ir, false);
         struct sim_costs costs = {.work_s = work_s};
         ok = ok && sim_run(&ir, &w.cluster, &costs, &options, label, &sim, &w.diag) == STATUS_OK;
         if (CHECK(label, ok)) {
@@ -386,7 +385,7 @@ static void shared_subsequences_fill_the_pipeline(void)
                 {4, 8, {11, 8 + 1.0 / 3, 10.25}},
                 {8, 32, {39, 32.48095238095238, 38.125}}};
     static const struct shared_units shared[] = {
-        {0, 0}, {SHARED_UNITS_ALL, SHARED_UNITS_ALL}, {1, 0}};
+        {0, 0}, {SHARED_UNITS_UP_TO_IDLE_STAGES, SHARED_UNITS_UP_TO_IDLE_STAGES}, {1, 0}};
     struct transformer layers = deep;
     layers.layers = 8;
     layers.max_positions = 0;

@@ -21,13 +21,13 @@ static bool run_schedule(const char *ops, struct sim_options options, struct ir 
                          struct sim_result *result)
 {
     struct text text = {0};
-    struct cluster cluster = machine_make(1);
+    struct cluster cluster = make_round_number_cluster(1);
     bool ok = false;
     text_printf(&text, "%s%s", head, ops);
-    if (machine_parse(ir, ops, text.data)) {
-        struct machine_costs costs = machine_costs_make(ir, 0);
-        ok = machine_run(ops, ir, &cluster, &costs.costs, options, result);
-        machine_costs_release(&costs);
+    if (parse_schedule_or_fail_check(ir, ops, text.data)) {
+        struct toy_sim_costs costs = toy_sim_costs_make(ir, 0);
+        ok = simulate_or_fail_check(ops, ir, &cluster, &costs.costs, options, result);
+        toy_sim_costs_release(&costs);
     }
     text_release(&text);
     return ok;
@@ -56,8 +56,10 @@ static void even_ranks_fold_into_the_last_class(void)
             CHECK_CLOSE(label, result.step_s, 4.1, 1e-12);
             CHECK_INT(label, result.uniform_rank_count, cases[i].even);
             CHECK_INT(label, result.class_count, cases[i].classes);
-            CHECK_CLOSE(label, fmax(sim_end_s(&result, 0)[3], sim_end_s(&result, 0)[4]),
-                        cases[i].rank0_s, 1e-12);
+            CHECK_CLOSE(
+                label,
+                fmax(sim_op_ends_of_rank_s(&result, 0)[3], sim_op_ends_of_rank_s(&result, 0)[4]),
+                cases[i].rank0_s, 1e-12);
             CHECK_INT(label, sim_rank_runs_op(&ir, &result, 0, 0), even);
             CHECK_INT(label, sim_rank_runs_op(&ir, &result, 0, 1), !even);
             CHECK_INT(label, sim_rank_runs_op(&ir, &result, 3, 3), true);

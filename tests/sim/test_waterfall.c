@@ -108,7 +108,7 @@ static const struct {
      "op 5 fill compute count=1000000 guard g<1 waits 4 writes a0\n"
      "op 6 recv comm group=g by=+1 bytes=500000000 guard g<1 writes a0\n"
      "op 7 fill compute count=1000000 guard g<1 waits 6 writes a0 phase=backward\n", 0,
-     {{CAUSE_MEMORY_BOUND, 3e-3}, {CAUSE_PIPELINE, 10e-3}, {CAUSE_PIPELINE_DRAIN, 9e-3}}},
+     {{CAUSE_MEMORY_BOUND, 3e-3}, {CAUSE_PIPELINE_IMBALANCE, 10e-3}, {CAUSE_PIPELINE_DRAIN, 9e-3}}},
     /* 10 ms each, on separate links */
     {"of two that end at once, the later in the list",
      "op 0 all_to_all comm group=g bytes=2000000000 reads a0 writes a0\n"
@@ -122,8 +122,9 @@ static const struct {
 };
 /* clang-format on */
 
-static void check_seconds_of_causes(const char *label, const struct ir *ir,
-                                    const struct sim_result *result, const double want[CAUSE_COUNT])
+static void check_waterfall_seconds_by_cause(const char *label, const struct ir *ir,
+                                             const struct sim_result *result,
+                                             const double want[CAUSE_COUNT])
 {
     struct waterfall w;
     waterfall_make(&w, ir, result, (struct waterfall_peak){.flop_per_s = 1e12}, 0);
@@ -139,28 +140,29 @@ static void waterfall_time_by_cause_by_hand(void)
         struct text text = {0};
         struct ir ir = {0};
         struct sim_result result = {0};
-        struct cluster cluster = machine_make(1);
+        struct cluster cluster = make_round_number_cluster(1);
         text_printf(&text, "%s%s", head, cases_of_causes[i].ops);
-        if (!machine_parse(&ir, label, text.data))
+        if (!parse_schedule_or_fail_check(&ir, label, text.data))
             continue;
-        struct machine_costs costs = machine_costs_make(&ir, cases_of_causes[i].issue_s);
+        struct toy_sim_costs costs = toy_sim_costs_make(&ir, cases_of_causes[i].issue_s);
         for (uint32_t s = 0; s < ir.shape_count; s++)
             if (ir.shape[s].kind == WORK_MATMUL || ir.shape[s].kind == WORK_ATTENTION_BACKWARD)
                 costs.work_s[s] = 5e-3;
-        if (machine_run(label, &ir, &cluster, &costs.costs, (struct sim_options){0}, &result)) {
+        if (simulate_or_fail_check(label, &ir, &cluster, &costs.costs, (struct sim_options){0},
+                                   &result)) {
             double want[CAUSE_COUNT] = {0};
             for (int k = 0; k < MOST_CAUSES; k++)
                 want[cases_of_causes[i].want[k].cause] += cases_of_causes[i].want[k].seconds;
-            check_seconds_of_causes(label, &ir, &result, want);
+            check_waterfall_seconds_by_cause(label, &ir, &result, want);
             for (size_t row = 0; row < result.row_count; row++) { /* with an end rounded up */
                 double end_s = result.end_s[row];
                 result.end_s[row] = nextafter(end_s, INFINITY);
-                check_seconds_of_causes(label, &ir, &result, want);
+                check_waterfall_seconds_by_cause(label, &ir, &result, want);
                 result.end_s[row] = end_s;
             }
         }
         sim_result_release(&result);
-        machine_costs_release(&costs);
+        toy_sim_costs_release(&costs);
         ir_release(&ir);
         text_release(&text);
     }

@@ -40,7 +40,8 @@ static enum status compare_text(struct fixture *f, const char *predicted, const 
     CHECK_INT("measured", trace_parse_ops(&f->measured, "m.csv", text.data, text.size, NULL),
               STATUS_OK);
     text_release(&text);
-    return compare_own(&f->comparison, &f->predicted, &f->measured, "m.csv", &f->diag);
+    return compare_with_longhaul_trace(&f->comparison, &f->predicted, &f->measured, "m.csv",
+                                       &f->diag);
 }
 
 /* Rows of traces, here and below, have the values of COLUMNS. Two matmuls are predicted as 1 s and
@@ -92,9 +93,9 @@ static void errors_add_up_by_kind_stream_phase_and_rank(void)
     struct compare_op *op;
     CHECK_INT("ops", (int64_t)compare_list_ops(c, &op), 4);
     CHECK_INT("first of equals", op[0].pair_of_lowest_rank->op, 0);
-    CHECK_CLOSE("share", op[0].error_share, 0.5, 1e-12);
+    CHECK_CLOSE("share", op[0].share_of_total_error, 0.5, 1e-12);
     CHECK_INT("second", op[1].pair_of_lowest_rank->op, 2);
-    CHECK_CLOSE("no error, no share", op[3].error_share, 0, 0);
+    CHECK_CLOSE("no error, no share", op[3].share_of_total_error, 0, 0);
     free(op);
     fixture_release(&f);
 }
@@ -143,7 +144,7 @@ static void a_rank_that_stands_for_all_is_held_against_each(void)
                  "3,compute,0,matmul,forward,linear,0,-1,-1,0,4,0,0\n");
     CHECK_INT("pairs", (int64_t)f.comparison.pair_count, 2);
     CHECK_INT("rank", f.comparison.pairs[1].rank, 3);
-    CHECK_INT("absent", (int64_t)f.comparison.unpredicted_ranks, 0);
+    CHECK_INT("absent", (int64_t)f.comparison.unpredicted_rank_count, 0);
     fixture_release(&f);
     compare_text(&f,
                  "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n"
@@ -151,7 +152,7 @@ static void a_rank_that_stands_for_all_is_held_against_each(void)
                  "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n"
                  "3,compute,0,matmul,forward,linear,0,-1,-1,0,4,0,0\n");
     CHECK_INT("pairs of two", (int64_t)f.comparison.pair_count, 1);
-    CHECK_INT("absent of two", (int64_t)f.comparison.unpredicted_ranks, 1);
+    CHECK_INT("absent of two", (int64_t)f.comparison.unpredicted_rank_count, 1);
     fixture_release(&f);
     enum status status = compare_text(&f,
                                       "0,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n"
@@ -165,8 +166,10 @@ static void a_rank_that_stands_for_all_is_held_against_each(void)
     compare_text(&f, PREDICTED, MEASURED "2,compute,0,matmul,forward,linear,0,-1,-1,0,2,0,0\n");
     comparison_release(&f.comparison);
     trace_set_key(&f.predicted, "ranks", "2");
-    CHECK_INT("more ranks", compare_own(&f.comparison, &f.predicted, &f.measured, "m.csv", &f.diag),
-              STATUS_BAD_INPUT);
+    CHECK_INT(
+        "more ranks",
+        compare_with_longhaul_trace(&f.comparison, &f.predicted, &f.measured, "m.csv", &f.diag),
+        STATUS_BAD_INPUT);
     CHECK_TEXT("more ranks", f.diag.text,
                "m.csv: error: has rows of rank 2, but the prediction is for 2 ranks\n");
     fixture_release(&f);
@@ -179,8 +182,8 @@ static void a_rank_that_stands_for_all_is_held_against_each(void)
 static void add_memory(struct trace *trace, double bytes)
 {
     size_t row = trace_add_memory(trace);
-    trace->memory.memory[row] = trace_label_id(trace, "hbm");
-    trace->memory.category[row] = trace_label_id(trace, "activation");
+    trace->memory.memory[row] = trace_intern_label(trace, "hbm");
+    trace->memory.category[row] = trace_intern_label(trace, "activation");
     trace->memory.bytes[row] = bytes;
 }
 
@@ -208,9 +211,10 @@ static void the_verdict_is_about_the_step_and_memory(void)
         trace_set_key(&f.measured, "arena_bytes.hbm", "1000");
         add_memory(&f.predicted, rows[i].predicted_peak);
         add_memory(&f.measured, 100);
-        CHECK_INT(rows[i].label,
-                  compare_own(&f.comparison, &f.predicted, &f.measured, "m.csv", &f.diag),
-                  STATUS_OK);
+        CHECK_INT(
+            rows[i].label,
+            compare_with_longhaul_trace(&f.comparison, &f.predicted, &f.measured, "m.csv", &f.diag),
+            STATUS_OK);
         CHECK_INT(rows[i].label, compare_verdict_of(&f.comparison, 0.1), rows[i].verdict);
         fixture_release(&f);
     }
@@ -227,7 +231,8 @@ static enum status compare_files(struct fixture *f, const char *predicted, const
     enum status status = kineto_parse(&f->measured, measured, text.data, text.size, &f->diag);
     text_release(&text);
     if (CHECK_INT(measured, status, STATUS_OK))
-        status = compare_foreign(&f->comparison, &f->predicted, &f->measured, measured, &f->diag);
+        status = compare_with_profiler_trace(&f->comparison, &f->predicted, &f->measured, measured,
+                                             &f->diag);
     return status;
 }
 
@@ -300,10 +305,10 @@ static void add_row(struct trace *trace, const char *kind, const char *class, co
 {
     size_t row = trace_add_op(trace);
     trace->ops.op[row] = (uint32_t)row;
-    trace->ops.stream[row] = trace_label_id(trace, "compute");
-    trace->ops.kind[row] = trace_label_id(trace, kind);
-    trace->ops.region[row] = trace_label_id(trace, class);
-    trace->ops.phase[row] = trace_label_id(trace, phase);
+    trace->ops.stream[row] = trace_intern_label(trace, "compute");
+    trace->ops.kind[row] = trace_intern_label(trace, kind);
+    trace->ops.region[row] = trace_intern_label(trace, class);
+    trace->ops.phase[row] = trace_intern_label(trace, phase);
     trace->ops.layer[row] = -1;
     trace->ops.start_s[row] = *now_s;
     trace->ops.flops[row] = flops;
@@ -345,7 +350,8 @@ static void products_in_parts_find_the_whole(void)
                 }
             }
         }
-        CHECK_INT("compare", compare_foreign(&f.comparison, &f.predicted, &f.measured, "m", NULL),
+        CHECK_INT("compare",
+                  compare_with_profiler_trace(&f.comparison, &f.predicted, &f.measured, "m", NULL),
                   STATUS_OK);
         double got = 0, wanted = 0;
         size_t predicted, measured;
@@ -380,7 +386,7 @@ static void a_pair_matches_the_backward_products_of_its_parts(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct align_sequence one = {0}, other = {0};
         struct trace trace = {0};
-        struct align_block *block;
+        struct align_matched_items *block;
         double now_s = 0;
         for (uint32_t k = 0; k < 2 + ARRAY_LEN(b); k++) {
             add_row(&trace, "", "", "backward", k < 2 ? rows[i].a[k] : b[k - 2], &now_s, 1);
@@ -414,7 +420,7 @@ static void long_sequences_align_in_a_band(void)
     }
     for (uint32_t i = 0; i < 30; i++) /* no partner */
         align_add_row(&b, &trace, 2, CLASS_MATMUL);
-    struct align_block *block;
+    struct align_matched_items *block;
     size_t count = align_blocks(&a, &b, &block);
     CHECK_INT("blocks", (int64_t)count, 4200);
     for (size_t i = 0; i < count; i++)

@@ -90,7 +90,7 @@ static void any_trace_survives_the_round_trip(void)
             uint16_t *labels[] = {ops->stream, ops->kind, ops->phase, ops->region};
             for (size_t l = 0; l < ARRAY_LEN(labels); l++) {
                 int64_t pick = check_random_i64(&random, 0, ARRAY_LEN(texts) - 1);
-                labels[l][row] = trace_label_id(&f.trace, texts[pick]);
+                labels[l][row] = trace_intern_label(&f.trace, texts[pick]);
             }
             ops->layer[row] = (int32_t)check_random_i64(&random, -1, INT32_MAX);
             ops->chunk[row] = -1;
@@ -253,12 +253,14 @@ static void files_of_two_runs_do_not_mix(void)
     trace_set_key(&f.trace, "seed", "1");
     trace_add_op(&f.trace);
     trace_print_ops(&f.trace, &f.text);
-    CHECK_INT("save", file_set_write(ops, f.text.data, f.text.size, &f.diag), STATUS_OK);
+    CHECK_INT("save", file_set_write_single_file(ops, f.text.data, f.text.size, &f.diag),
+              STATUS_OK);
     f.text.size = 0;
     trace_set_key(&f.trace, "seed", "2");
     trace_add_memory(&f.trace);
     trace_print_memory(&f.trace, &f.text);
-    CHECK_INT("save", file_set_write(memory, f.text.data, f.text.size, &f.diag), STATUS_OK);
+    CHECK_INT("save", file_set_write_single_file(memory, f.text.data, f.text.size, &f.diag),
+              STATUS_OK);
     struct fixture g = {0};
     CHECK_INT("load", trace_load_ops(&g.trace, ops, &g.diag), STATUS_OK);
     CHECK_INT("load the other", trace_load_memory(&g.trace, memory, &g.diag), STATUS_BAD_INPUT);

@@ -13,13 +13,13 @@
 
 /* Rows of traces, here and below, have the values of COLUMNS. Each of two ranks has products,
  * attention, a message that no kernel hides, and a copy that one does. */
-#define RANK(r)                                                                                    \
+#define TRACE_ROWS_OF_RANK(r)                                                                      \
     r ",compute,0,matmul,forward,linear,0,-1,-1,0,4,0,0\n" r                                       \
       ",h2d,1,h2d,forward,offload,0,-1,-1,0,2,8,0\n" r                                             \
       ",compute,2,attention,forward,attention,0,-1,-1,4,10,0,0\n" r                                \
       ",comm,3,shift,forward,attention,0,-1,-1,10,12,8,0\n" r                                      \
       ",compute,4,matmul,forward,linear,0,-1,-1,12,16,0,0\n"
-#define PREDICTED RANK("0") RANK("1")
+#define PREDICTED TRACE_ROWS_OF_RANK("0") TRACE_ROWS_OF_RANK("1")
 
 struct fixture {
     struct trace predicted, measured;
@@ -164,7 +164,7 @@ static void a_copy_that_the_kernels_wait_for_is_in_the_open(void)
 }
 
 /* Products and attention take 1.25 times as long, on both ranks; copies and messages do not. */
-#define CLOCK(r)                                                                                   \
+#define TRACE_ROWS_AT_LOWER_CLOCK(r)                                                               \
     r ",compute,0,matmul,forward,linear,0,-1,-1,0,5,0,0\n" r                                       \
       ",h2d,1,h2d,forward,offload,0,-1,-1,0,2,8,0\n" r                                             \
       ",compute,2,attention,forward,attention,0,-1,-1,5,12.5,0,0\n" r                              \
@@ -174,7 +174,9 @@ static void a_copy_that_the_kernels_wait_for_is_in_the_open(void)
 static void kernels_slower_by_one_share_are_a_clock_that_fell(void)
 {
     struct fixture f;
-    CHECK_INT("explain", explain(&f, PREDICTED, CLOCK("0") CLOCK("1")), STATUS_OK);
+    CHECK_INT("explain",
+              explain(&f, PREDICTED, TRACE_ROWS_AT_LOWER_CLOCK("0") TRACE_ROWS_AT_LOWER_CLOCK("1")),
+              STATUS_OK);
     check_sums(&f.explanation, 16, 19.5);
     check_largest_cause(&f.explanation, "clock", -1, 3.5);
     fixture_release(&f);
@@ -259,7 +261,7 @@ static void clocks_of_recordings_are_shifted_until_messages_end_together(void)
     if (CHECK("two ranks", e->rank_count == 2)) {
         CHECK_CLOSE("rank 0 waits", e->times_of_ranks[0].measured_s[EXPLAIN_WAITS], 60e-6, 1e-6);
         CHECK_CLOSE("rank 1 does not", e->times_of_ranks[1].measured_s[EXPLAIN_WAITS], 0, 1e-9);
-        CHECK_INT("told", (int64_t)e->times_of_ranks[e->slowest_rank].rank, 1);
+        CHECK_INT("told", (int64_t)e->times_of_ranks[e->least_waiting_rank_index].rank, 1);
         CHECK_TEXT("cause", e->cause[0].name, "late rank");
         CHECK_CLOSE("by", e->cause[0].seconds, 60e-6, 1e-6);
     }

@@ -62,7 +62,7 @@ static void external_row_fields_are_read(void)
         CHECK_CLOSE("seconds", row->step_s, 2.5, 0);
         CHECK_INT("metric", row->second_metric, EXTERNAL_METRIC_ALLOCATED);
         CHECK_CLOSE("bytes", row->second_value, 10.5 * 1073741824, 0);
-        CHECK_INT("no metric", row[1].second_metric, EXTERNAL_NO_METRIC);
+        CHECK_INT("no metric", row[1].second_metric, EXTERNAL_NO_SECOND_METRIC);
         CHECK_TEXT("framework", row->cells[EXTERNAL_FRAMEWORK], "Frame 1.2, eager");
         CHECK_TEXT("args as written", row->cells[EXTERNAL_ARGS], "--model 'a b.json' --seq 2K");
         CHECK_TEXT("value as written", row->cells[EXTERNAL_SECOND_VALUE], "10.50");
@@ -131,7 +131,7 @@ static void external_rows_group_by_key_value(void)
         CHECK("split", !external_are_in_same_group(&row[0], &row[2], "split"));
         CHECK("windows", !external_are_in_same_group(&row[0], &row[2], "window"));
         CHECK("none", !external_are_in_same_group(&row[1], &row[1], "split"));
-        const char *value = external_group_value(&row[2], "split", &size);
+        const char *value = external_value_of_group_key(&row[2], "split", &size);
         CHECK("value", value != NULL && size == 2 && strncmp(value, "12", 2) == 0);
         CHECK("least", row[3].is_lower_bound && row[3].is_counted && !row[0].is_lower_bound);
     }
@@ -250,7 +250,7 @@ static void results_are_appended_to_input_rows(void)
     result[0].memory_error = 0;
     result[1].outcome = OUTCOME_WRONG;
     result[1].predicted_text = "fits";
-    result[2].prediction_error = "x: 1,5\ny\n";
+    result[2].prediction_failure_text = "x: 1,5\ny\n";
     CHECK_INT("parse", parse(&f, COLUMNS "\n" ROW "\n"), STATUS_OK);
     CHECK_INT("figures",
               parse(&f,
@@ -315,7 +315,7 @@ static void csv_columns_are_found_by_name(void)
 }
 
 /* Returns the number of lines of a file, the first of which names the columns. */
-static int64_t lines_of(const char *file)
+static int64_t count_lines_of_file(const char *file)
 {
     struct text text = {0};
     struct diag diag = {0};
@@ -359,7 +359,7 @@ static void the_published_rows_agree_with_themselves(void)
                                                                  : batch / value,
                             3e-3);
         }
-        const int64_t rows = lines_of(files[k].file) - 1;
+        const int64_t rows = count_lines_of_file(files[k].file) - 1;
         CHECK(files[k].file, rows > 0);
         CHECK_INT(files[k].file, (int64_t)(f.runs.row_count - before), rows);
         CHECK_INT(files[k].file, steps, files[k].holds_steps ? rows : 0);

@@ -1,6 +1,6 @@
 /* tests/traces/test_kernel_times.c: kernels of a profiler's recording are summed by operator and shapes. Recordings are
- * texts here (check_json()), made of three kinds of events: an operator, the launch of a kernel in it, and the kernel,
- * which has the number of its launch. */
+ * texts here (check_json_from_single_quotes()), made of three kinds of events: an operator, the launch of a kernel in
+ * it, and the kernel, which has the number of its launch. */
 #include "base/text.h"
 #include "tests/check.h"
 #include "traces/kernel_times.h"
@@ -85,30 +85,30 @@ static const struct {
     size_t calls;
 } found[] = {
     /* label, op, inputs, dtype, us, calls */
-    {"the median of 10 and 25 + 5", "mm", "[4,8][8,2]", STEP_BF16, 20, 2},
-    {"of another dtype", "mm", "[4,8][8,2]", STEP_F32, 7, 1},
-    {"of an unknown dtype, none of two", "mm", "[4,8][8,2]", STEP_OTHER, 0, 0},
-    {"of an unknown dtype, the only one", "mine.scan", "[4,8]", STEP_OTHER, 6, 1},
-    {"of other shapes", "mm", "[4,8][8,3]", STEP_BF16, 0, 0},
-    {"the copy within a conversion", "_to_copy", "[4,8]", STEP_F32, 4, 1},
-    {"is no copy", "copy_", "[4,8][4,8]", STEP_BF16, 0, 0},
-    {"a list of tensors, an overload", "_foreach_add_.List", "[4,8][2]", STEP_F32, 3, 1},
-    {"a list that the profiler left out", "_fused_adamw_", "[1024][1024]", STEP_F32, 2, 1},
-    {"an operator of another library", "mine.scan", "[4,8]", STEP_F16, 6, 1},
+    {"the median of 10 and 25 + 5", "mm", "[4,8][8,2]", STEP_DTYPE_BF16, 20, 2},
+    {"of another dtype", "mm", "[4,8][8,2]", STEP_DTYPE_F32, 7, 1},
+    {"of an unknown dtype, none of two", "mm", "[4,8][8,2]", STEP_DTYPE_OTHER, 0, 0},
+    {"of an unknown dtype, the only one", "mine.scan", "[4,8]", STEP_DTYPE_OTHER, 6, 1},
+    {"of other shapes", "mm", "[4,8][8,3]", STEP_DTYPE_BF16, 0, 0},
+    {"the copy within a conversion", "_to_copy", "[4,8]", STEP_DTYPE_F32, 4, 1},
+    {"is no copy", "copy_", "[4,8][4,8]", STEP_DTYPE_BF16, 0, 0},
+    {"a list of tensors, an overload", "_foreach_add_.List", "[4,8][2]", STEP_DTYPE_F32, 3, 1},
+    {"a list that the profiler left out", "_fused_adamw_", "[1024][1024]", STEP_DTYPE_F32, 2, 1},
+    {"an operator of another library", "mine.scan", "[4,8]", STEP_DTYPE_F16, 6, 1},
     {"a kernel of Inductor, without its number", "triton_poi_fused_add_exp2", "[4,8][4,8]",
-     STEP_BF16, 12, 2},
-    {"its name ends in no number", "triton_poi_fused_add_exp", "[4,8][4,8]", STEP_BF16, 0, 0},
-    {"of other shapes", "triton_poi_fused_add_exp2", "[8,8][4,8]", STEP_BF16, 0, 0},
-    {"launched by a CUDA graph, without shapes", "triton_red_fused_sum", "[4,8][4]", STEP_BF16, 9,
-     2},
-    {"messages are left out", "c10d.allreduce_", "[4,8]", STEP_F32, 0, 0},
+     STEP_DTYPE_BF16, 12, 2},
+    {"its name ends in no number", "triton_poi_fused_add_exp", "[4,8][4,8]", STEP_DTYPE_BF16, 0, 0},
+    {"of other shapes", "triton_poi_fused_add_exp2", "[8,8][4,8]", STEP_DTYPE_BF16, 0, 0},
+    {"launched by a CUDA graph, without shapes", "triton_red_fused_sum", "[4,8][4]",
+     STEP_DTYPE_BF16, 9, 2},
+    {"messages are left out", "c10d.allreduce_", "[4,8]", STEP_DTYPE_F32, 0, 0},
 };
 
 static void kernels_are_summed_by_operator_and_shapes(void)
 {
     struct kernel_times times = {0};
     struct diag diag = {0};
-    const char *text = check_json(recording);
+    const char *text = check_json_from_single_quotes(recording);
     enum status status = kernel_times_read(&times, "trace.json", text, strlen(text), wanted,
                                            ARRAY_LEN(wanted), &diag);
     CHECK_TEXT("messages", diag.text ? diag.text : "", "");
@@ -174,7 +174,7 @@ static void unmatched_operators_are_refused(void)
     for (size_t i = 0; i < ARRAY_LEN(refused); i++) {
         struct kernel_times times = {0};
         struct diag diag = {0};
-        const char *text = check_json(refused[i].text);
+        const char *text = check_json_from_single_quotes(refused[i].text);
         CHECK_INT(refused[i].label,
                   kernel_times_read(&times, "t.json", text, strlen(text), wanted, 1, &diag),
                   STATUS_BAD_INPUT);

@@ -1,6 +1,6 @@
 /* tests/traces/test_kineto.c: recordings of PyTorch's profiler are read as rows of a trace, with
  * their phases, kernel classes and runtime calls; hostile text gets one message. A recording is a
- * list of events, which macros write: OP is an operator of the host, NOTE an annotation around
+ * list of events, which macros write: OP is an operator of the host, USER_ANNOTATION_EVENT an annotation around
  * others, CALL a call of CUDA's runtime, KERNEL a kernel, which has the correlation of its call.
  * Times are microseconds. */
 #include "base/text.h"
@@ -10,10 +10,10 @@
 
 #include <string.h>
 
-/* Reads a recording from a text (check_json()). */
+/* Reads a recording from a text (check_json_from_single_quotes()). */
 static enum status parse(struct trace *trace, const char *recording, struct diag *diag)
 {
-    const char *text = check_json(recording);
+    const char *text = check_json_from_single_quotes(recording);
     return kineto_parse(trace, "t.json", text, strlen(text), diag);
 }
 
@@ -53,7 +53,7 @@ static void check_rows(const char *what, const char *recording, const char *want
 #define OP(name, ts, dur, args)                                                                    \
     "{'ph':'X','cat':'cpu_op','name':'" name "','pid':1,'tid':2,'ts':" #ts ",'dur':" #dur          \
     ",'args':{" args "}}"
-#define NOTE(name, ts, dur)                                                                        \
+#define USER_ANNOTATION_EVENT(name, ts, dur)                                                       \
     "{'ph':'X','cat':'user_annotation','name':'" name "','pid':1,'tid':2,'ts':" #ts ",'dur':" #dur \
     "}"
 
@@ -79,7 +79,8 @@ static void phases_follow_from_enclosing_ops(void)
                       "") "," OP("MmBackward0", 1, 8, "") "," OP("aten::mm", 2, 3, "") "," //
                OP("autograd::engine::evaluate_function: CheckpointFunctionBackward", 20, 10,
                   "") "," OP("aten::mm", 22, 3, "") "," //
-               NOTE("Optimizer.step#AdamW.step", 40, 10) "," OP("aten::mul_", 41, 3, "") "]",
+               USER_ANNOTATION_EVENT("Optimizer.step#AdamW.step", 40, 10) "," OP("aten::mul_", 41,
+                                                                                 3, "") "]",
                "0 cpu.1 aten::mm matmul backward step=0 2.000-5.000 flops=0 bytes=0\n"
                "0 cpu.1 aten::mm matmul recompute step=0 22.000-25.000 flops=0 bytes=0\n"
                "0 cpu.1 aten::mul_ optimizer optimizer step=0 41.000-44.000 flops=0 bytes=0\n");
@@ -87,13 +88,14 @@ static void phases_follow_from_enclosing_ops(void)
 
 static void rows_outside_the_profilers_steps_are_left_out(void)
 {
-    check_rows("before, in two steps, between and after",
-               "[" OP("aten::mm", 0, 5, "") "," NOTE("ProfilerStep#7", 10, 10) "," //
-               OP("aten::mm", 12, 5, "") "," OP("aten::mm", 21, 2, "") ","         //
-               NOTE("ProfilerStep#8", 30, 10) "," OP("aten::mm", 30, 5, "") ","    //
-               OP("aten::mm", 40, 5, "") "]",
-               "0 cpu.1 aten::mm matmul forward step=7 12.000-17.000 flops=0 bytes=0\n"
-               "0 cpu.1 aten::mm matmul forward step=8 30.000-35.000 flops=0 bytes=0\n");
+    check_rows(
+        "before, in two steps, between and after",
+        "[" OP("aten::mm", 0, 5, "") "," USER_ANNOTATION_EVENT("ProfilerStep#7", 10, 10) "," //
+        OP("aten::mm", 12, 5, "") "," OP("aten::mm", 21, 2, "") ","                          //
+        USER_ANNOTATION_EVENT("ProfilerStep#8", 30, 10) "," OP("aten::mm", 30, 5, "") ","    //
+        OP("aten::mm", 40, 5, "") "]",
+        "0 cpu.1 aten::mm matmul forward step=7 12.000-17.000 flops=0 bytes=0\n"
+        "0 cpu.1 aten::mm matmul forward step=8 30.000-35.000 flops=0 bytes=0\n");
 }
 
 #define EVENT_ON_GPU(category, name, stream, ts, dur, args)                                        \
@@ -107,7 +109,7 @@ static void kernels_take_class_phase_and_shape_from_their_operator(void)
     check_rows(
         "a product in two kernels, a collective, a copy, a kernel nobody launched",
         "{'schemaVersion':1,'distributedInfo':{'backend':'nccl','rank':3,'world_size':8},"
-        "'traceEvents':[" NOTE("ProfilerStep#1", 0, 100) ","                                 //
+        "'traceEvents':[" USER_ANNOTATION_EVENT("ProfilerStep#1", 0, 100) ","                //
         OP("autograd::engine::evaluate_function: MmBackward0", 1, 50, "'External id':4") "," //
         OP("aten::mm", 2, 10, "'External id':5,'Input Dims':[[4,16],[16,8]]") ","            //
         EVENT_ON_GPU("kernel", "nvjet_tst_128x256", 7, 200, 20, ",'External id':5") ","      //
@@ -163,8 +165,8 @@ static void write_host_calls_by_step(struct text *out, const struct kineto_issue
                             1e6 * step->issue_calls_by_kind[kind].total_call_s,
                             1e6 * step->issue_calls_by_kind[kind].total_gap_s);
         text_printf(out, "held %zu, pauses %zu of %.1f, idle starts %zu in %.1f\n",
-                    step->calls_that_waited_for_gpu, step->pause_count, 1e6 * step->sum_of_pauses_s,
-                    step->launches_into_empty_stream, 1e6 * step->total_idle_start_s);
+                    step->gpu_waiting_call_count, step->pause_count, 1e6 * step->sum_of_pauses_s,
+                    step->empty_stream_launch_count, 1e6 * step->total_empty_stream_launch_delay_s);
     }
     text_printf(out, "queued %zu in %.1f, graphs %zu\n", issue->queued_gap_count,
                 issue->queued_gap_count > 0 ? 1e6 * issue->gaps_of_queued_gpu_work_s[0] : 0,
@@ -178,7 +180,7 @@ static void check_host_calls_of_recording(const char *what, const char *recordin
     struct trace trace = {0};
     struct kineto_issue issue = {0};
     struct text calls = {0};
-    const char *text = check_json(recording);
+    const char *text = check_json_from_single_quotes(recording);
     enum status status = kineto_parse_issue(&trace, &issue, "t.json", text, strlen(text), NULL);
     CHECK_INT(what, status, STATUS_OK);
     write_host_calls_by_step(&calls, &issue);
@@ -219,12 +221,13 @@ static void calls_of_the_runtime_are_summed(void)
         "queued 0 in 0.0, graphs 0\n");
     check_host_calls_of_recording(
         "a pause, a graph, steps, and what lies between them",
-        "[" NOTE("ProfilerStep#1", 0, 3000) "," NOTE("ProfilerStep#2", 3100, 900) "," //
-        CALL("cudaLaunchKernel", 2, 0, 5, 1) "," KERNEL("a", 7, 8, 2, 1) ","          //
-        CALL("cudaLaunchKernel", 2, 2005, 5, 2) "," KERNEL("b", 7, 2018, 2, 2) ","    //
-        CALL("cudaLaunchKernel", 2, 3050, 5, 3) "," KERNEL("c", 7, 3060, 2, 3) ","    //
-        CALL("cudaGraphLaunch", 2, 3100, 5, 4) "," KERNEL("d", 7, 3110, 2, 4) ","     //
-        KERNEL("e", 7, 3113, 2, 4) ","                                                //
+        "[" USER_ANNOTATION_EVENT("ProfilerStep#1", 0, 3000) "," USER_ANNOTATION_EVENT(
+            "ProfilerStep#2", 3100, 900) ","                                       //
+        CALL("cudaLaunchKernel", 2, 0, 5, 1) "," KERNEL("a", 7, 8, 2, 1) ","       //
+        CALL("cudaLaunchKernel", 2, 2005, 5, 2) "," KERNEL("b", 7, 2018, 2, 2) "," //
+        CALL("cudaLaunchKernel", 2, 3050, 5, 3) "," KERNEL("c", 7, 3060, 2, 3) "," //
+        CALL("cudaGraphLaunch", 2, 3100, 5, 4) "," KERNEL("d", 7, 3110, 2, 4) ","  //
+        KERNEL("e", 7, 3113, 2, 4) ","                                             //
         CALL("cudaLaunchKernel", 2, 3112, 5, 5) "," KERNEL("f", 7, 3120, 2, 5) "]",
         "held 0, pauses 1 of 2000.0, idle starts 0 in 0.0\n"
         "launch 1 of 1: 5.0 after 7.0; held 0, pauses 0 of 0.0, idle starts 0 in 0.0\n"
@@ -239,7 +242,7 @@ static void calls_of_the_runtime_are_summed(void)
         "queued 0 in 0.0, graphs 0\n");
     check_host_calls_of_recording(
         "launches before the first step are in no step",
-        "[" NOTE("ProfilerStep#1", 100, 900) ","                                 //
+        "[" USER_ANNOTATION_EVENT("ProfilerStep#1", 100, 900) ","                //
         CALL("cudaLaunchKernel", 2, 0, 5, 1) "," KERNEL("a", 7, 8, 2, 1) ","     //
         CALL("cudaLaunchKernel", 2, 12, 5, 2) "," KERNEL("b", 7, 20, 2, 2) ","   //
         CALL("cudaLaunchKernel", 2, 100, 5, 3) "," KERNEL("c", 7, 110, 2, 3) "," //
@@ -300,9 +303,9 @@ static void classes_follow_from_names(void)
         {kernel_class_of_operator, "aten::native_layer_norm", CLASS_NORM},
         {kernel_class_of_operator, "aten::bmm", CLASS_ATTENTION},
         {kernel_class_of_operator, "aten::_log_softmax", CLASS_ELEMENTWISE},
-        {kernel_class_of_operator, "aten::view", CLASS_NONE},
+        {kernel_class_of_operator, "aten::view", CLASS_NO_WORK},
         {kernel_class_of_kind, "attention_backward", CLASS_ATTENTION},
-        {kernel_class_of_kind, "host_sync", CLASS_NONE},
+        {kernel_class_of_kind, "host_sync", CLASS_NO_WORK},
         {kernel_class_of_kind, "matmuls", CLASS_OTHER},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
@@ -348,7 +351,7 @@ static void real_recordings_are_read_whole(void)
     }
 }
 
-#define BAD_ESCAPE                                                                                 \
+#define MESSAGE_UNKNOWN_ESCAPE                                                                     \
     "t.json:1:3: error: unknown escape in a string: \\\" \\\\ \\/ \\b \\f \\n \\r \\t and "        \
     "\\uXXXX are known\n"
 #define MESSAGE_NO_TRACE_EVENTS                                                                    \
@@ -356,9 +359,10 @@ static void real_recordings_are_read_whole(void)
 #define MESSAGE_NO_OPS_NOR_KERNELS                                                                 \
     "t.json: error: among 1 events there are no operators or kernels of the PyTorch profiler "     \
     "(categories cpu_op, kernel, gpu_memcpy, gpu_memset) that belong to a step\n"
-#define NO_TIME "t.json:1:54: error: the event that ends here lacks 'name', 'ts' or 'dur'\n"
-#define ENDS_EARLY "[" OP("aten::mm", 0, -1, "") "]"
-#define IMPOSSIBLE_TIME_ERROR                                                                      \
+#define MESSAGE_EVENT_WITHOUT_TIME                                                                 \
+    "t.json:1:54: error: the event that ends here lacks 'name', 'ts' or 'dur'\n"
+#define EVENT_OF_NEGATIVE_DURATION "[" OP("aten::mm", 0, -1, "") "]"
+#define MESSAGE_IMPOSSIBLE_TIME                                                                    \
     "t.json:1:86: error: the event that ends here has an impossible time: 'ts' and 'dur' are "     \
     "microseconds, at most 1e18, 'dur' from 0 on\n"
 
@@ -377,16 +381,17 @@ static void hostile_text_gives_one_message(void)
         {"word", "[nul]", "t.json:1:2: error: 'nul' is no JSON value\n"},
         {"key", "{1:2}", "t.json:1:2: error: expected a key in double quotes, found '1'\n"},
         {"colon", "{'a' 2}", "t.json:1:6: error: expected ':', found '2'\n"},
-        {"escape", "['\\x']", BAD_ESCAPE},
-        {"unicode", "['\\u12g4']", BAD_ESCAPE},
+        {"escape", "['\\x']", MESSAGE_UNKNOWN_ESCAPE},
+        {"unicode", "['\\u12g4']", MESSAGE_UNKNOWN_ESCAPE},
         {"line end in a text", "[\n'a\nb']",
          "t.json:2:1: error: this string does not end on its line\n"},
         {"no events", "{'a':[1,2]}", MESSAGE_NO_TRACE_EVENTS},
         {"a scalar", "17", MESSAGE_NO_TRACE_EVENTS},
         {"not objects", "[1]", "t.json:1:2: error: expected an event, which is an object {...}\n"},
         {"no rows", "[{'ph':'X','cat':'python_function'}]", MESSAGE_NO_OPS_NOR_KERNELS},
-        {"no time", "[{'ph':'X','cat':'cpu_op','name':'a','ts':NaN,'dur':1}]", NO_TIME},
-        {"ends early", ENDS_EARLY, IMPOSSIBLE_TIME_ERROR},
+        {"no time", "[{'ph':'X','cat':'cpu_op','name':'a','ts':NaN,'dur':1}]",
+         MESSAGE_EVENT_WITHOUT_TIME},
+        {"ends early", EVENT_OF_NEGATIVE_DURATION, MESSAGE_IMPOSSIBLE_TIME},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct trace trace = {0};

@@ -30,8 +30,8 @@ static size_t add_op(struct trace *trace, uint32_t rank, const char *stream, con
     struct trace_ops *ops = &trace->ops;
     ops->rank[row] = rank;
     ops->op[row] = (uint32_t)row;
-    ops->stream[row] = trace_label_id(trace, stream);
-    ops->kind[row] = trace_label_id(trace, kind);
+    ops->stream[row] = trace_intern_label(trace, stream);
+    ops->kind[row] = trace_intern_label(trace, kind);
     ops->start_s[row] = start_s;
     ops->end_s[row] = end_s;
     ops->layer[row] = ops->chunk[row] = ops->step[row] = -1;
@@ -44,14 +44,14 @@ static void add_change(struct trace *trace, double time_s, uint32_t rank, const 
     size_t row = trace_add_memory(trace);
     trace->memory.time_s[row] = time_s;
     trace->memory.rank[row] = rank;
-    trace->memory.memory[row] = trace_label_id(trace, "hbm");
-    trace->memory.category[row] = trace_label_id(trace, category);
+    trace->memory.memory[row] = trace_intern_label(trace, "hbm");
+    trace->memory.category[row] = trace_intern_label(trace, category);
     trace->memory.bytes[row] = bytes;
 }
 
 /* Prints the trace and reads it back with the strict JSON reader. Returns false, with a failed check, if it
  * cannot be read. */
-static bool print_trace(struct fixture *f)
+static bool print_and_reparse_trace(struct fixture *f)
 {
     CHECK_INT("print", perfetto_print(&f->trace, &f->text, "t.json", &f->diag), STATUS_OK);
     CHECK_TEXT("messages", f->diag.text, "");
@@ -79,7 +79,7 @@ static double get_number(struct json_node object, const char *key)
 
 static struct json_node args(struct json_node event)
 {
-    return json_find(event, "args");
+    return json_find_member(event, "args");
 }
 
 /* Returns the n-th event of a phase ("X", "M", "C") and rank with that name (NULL: any); a node without a value
@@ -88,7 +88,7 @@ static struct json_node find_event(const struct fixture *f, const char *phase, d
                                    const char *name, size_t n)
 {
     for (size_t i = 0; i < json_element_count(f->events); i++) {
-        struct json_node event = json_element(f->events, i);
+        struct json_node event = json_element_at(f->events, i);
         if (strcmp(get_text(event, "ph"), phase) == 0 && get_number(event, "pid") == rank &&
             (!name || strcmp(get_text(event, "name"), name) == 0) && n-- == 0)
             return event;
@@ -100,7 +100,7 @@ static size_t count_events(const struct fixture *f, const char *phase)
 {
     size_t sum = 0;
     for (size_t i = 0; i < json_element_count(f->events); i++)
-        sum += strcmp(get_text(json_element(f->events, i), "ph"), phase) == 0;
+        sum += strcmp(get_text(json_element_at(f->events, i), "ph"), phase) == 0;
     return sum;
 }
 
@@ -112,10 +112,10 @@ static void an_op_is_a_complete_event_in_microseconds(void)
     f.trace.ops.op[row] = 42;
     f.trace.ops.layer[row] = 3;
     f.trace.ops.chunk[row] = 0;
-    f.trace.ops.phase[row] = trace_label_id(&f.trace, "forward");
+    f.trace.ops.phase[row] = trace_intern_label(&f.trace, "forward");
     f.trace.ops.bytes[row] = 1024;
     f.trace.ops.flops[row] = 2.5e15;
-    if (print_trace(&f)) {
+    if (print_and_reparse_trace(&f)) {
         struct json_node event = find_event(&f, "X", 5, "attention", 0);
         if (CHECK("event", event.value != NULL)) {
             CHECK_CLOSE("start", get_number(event, "ts"), 1500, 0);
@@ -129,7 +129,7 @@ static void an_op_is_a_complete_event_in_microseconds(void)
             CHECK("no step, no argument", get_text(args(event), "step") == NULL);
             CHECK("no region, no argument", get_text(args(event), "region") == NULL);
         }
-        CHECK_TEXT("model", get_text(json_find(f.root, "otherData"), "model"), "llama3-8b");
+        CHECK_TEXT("model", get_text(json_find_member(f.root, "otherData"), "model"), "llama3-8b");
     }
     fixture_release(&f);
 }
@@ -144,7 +144,7 @@ static void tracks_are_named_once_and_stand_in_order(void)
         add_op(&f.trace, rank, "compute", "matmul", 1, 2);
     }
     add_change(&f.trace, 0, 9, "kv", 1); /* a rank without ops */
-    if (print_trace(&f)) {
+    if (print_and_reparse_trace(&f)) {
         static const char *const streams[] = {"compute", "comm.hp", "d2h"};
         double thread[3] = {0};
         for (size_t n = 0; n < 3; n++) {
@@ -175,7 +175,7 @@ static void memory_is_counted_by_category_and_as_a_whole(void)
     add_change(&f.trace, 0, 0, "parameter", 100);
     add_change(&f.trace, 0, 0, "activation", 7);
     add_change(&f.trace, 0, 1, "parameter", 3);
-    if (print_trace(&f)) {
+    if (print_and_reparse_trace(&f)) {
         static const struct {
             const char *name;
             size_t n;
@@ -210,7 +210,7 @@ static void ops_without_a_gap_do_not_overlap_after_rounding(void)
         add_op(&f.trace, 0, "compute", "add", at, next);
         at = next;
     }
-    if (print_trace(&f)) {
+    if (print_and_reparse_trace(&f)) {
         int64_t end_ns = 0;
         for (size_t i = 0; i < 200; i++) {
             struct json_node event = find_event(&f, "X", 0, NULL, i);
@@ -242,11 +242,12 @@ static void any_text_is_escaped(void)
         trace_set_key(&f.trace, "text", texts[i].text);
         add_op(&f.trace, 0, texts[i].text, texts[i].text, 0, 1);
         add_change(&f.trace, 0, 0, texts[i].text, 1);
-        if (print_trace(&f)) {
+        if (print_and_reparse_trace(&f)) {
             struct json_node thread = find_event(&f, "M", 0, "thread_name", 0);
             CHECK_TEXT("kind", get_text(find_event(&f, "X", 0, NULL, 0), "name"), texts[i].read);
             CHECK_TEXT("stream", get_text(args(thread), "name"), texts[i].read);
-            CHECK_TEXT("header", get_text(json_find(f.root, "otherData"), "text"), texts[i].read);
+            CHECK_TEXT("header", get_text(json_find_member(f.root, "otherData"), "text"),
+                       texts[i].read);
         }
         fixture_release(&f);
     }
@@ -255,7 +256,7 @@ static void any_text_is_escaped(void)
 static void an_empty_trace_is_valid_and_a_time_too_large_is_not(void)
 {
     struct fixture f = {0};
-    CHECK("no events", print_trace(&f) && json_element_count(f.events) == 0);
+    CHECK("no events", print_and_reparse_trace(&f) && json_element_count(f.events) == 0);
     fixture_release(&f);
     f = (struct fixture){0};
     add_op(&f.trace, 0, "compute", "add", 0, 1e11);

@@ -42,7 +42,7 @@ static void rows_are_printed_as_they_were_read(void)
 }
 
 /* An error at first sight belongs to the row with its source and its id. */
-static void first_errors_are_joined_by_id(void)
+static void first_prediction_errors_join_by_id(void)
 {
     static const char first[] = "id,source,commit,args,first\n1,SimuMax,c,--seq 2K,-0.25\n"
                                 "1,Other,c,,0.5\n2,SimuMax,c,,0.5\n";
@@ -51,12 +51,12 @@ static void first_errors_are_joined_by_id(void)
     CHECK_INT("parse", residuals_parse(&residuals, "rows", rows, sizeof rows - 1, NULL), STATUS_OK);
     CHECK_INT(
         "join",
-        residuals_set_first_predictions(&residuals, "first.csv", first, sizeof first - 1, NULL),
+        residuals_parse_first_predictions(&residuals, "first.csv", first, sizeof first - 1, NULL),
         STATUS_OK);
     CHECK("another", isnan(residuals.rows[0].log_ratio_at_first_prediction));
     CHECK_CLOSE("its own", residuals.rows[1].log_ratio_at_first_prediction, -0.25, 0);
     static const char bad[] = "id,source,commit,args,first\n1,A,c,,much\n";
-    CHECK_INT("bad", residuals_set_first_predictions(&residuals, "f", bad, sizeof bad - 1, &diag),
+    CHECK_INT("bad", residuals_parse_first_predictions(&residuals, "f", bad, sizeof bad - 1, &diag),
               STATUS_BAD_INPUT);
     CHECK_TEXT("message", diag.text, "f:2: error: column 'first': expected a number, not 'much'\n");
     diag_release(&diag);
@@ -96,7 +96,7 @@ static void the_reader_names_line_and_column(void)
 
 static const struct check_case cases[] = {
     {"rows are printed as they were read", rows_are_printed_as_they_were_read},
-    {"errors at first sight are joined", first_errors_are_joined_by_id},
+    {"errors at first sight are joined", first_prediction_errors_join_by_id},
     {"the reader names line and column", the_reader_names_line_and_column},
 };
 CHECK_MAIN("residuals", cases)

@@ -9,7 +9,7 @@ static void add_op(struct trace *trace, uint32_t rank, const char *stream, doubl
 {
     size_t row = trace_add_op(trace);
     trace->ops.rank[row] = rank;
-    trace->ops.stream[row] = trace_label_id(trace, stream);
+    trace->ops.stream[row] = trace_intern_label(trace, stream);
     trace->ops.start_s[row] = start_s;
     trace->ops.end_s[row] = end_s;
     trace->ops.bytes[row] = 10;
@@ -22,8 +22,8 @@ static void add_change(struct trace *trace, double time_s, uint32_t rank, const 
     size_t row = trace_add_memory(trace);
     trace->memory.time_s[row] = time_s;
     trace->memory.rank[row] = rank;
-    trace->memory.memory[row] = trace_label_id(trace, memory);
-    trace->memory.category[row] = trace_label_id(trace, category);
+    trace->memory.memory[row] = trace_intern_label(trace, memory);
+    trace->memory.category[row] = trace_intern_label(trace, category);
     trace->memory.bytes[row] = bytes;
 }
 
@@ -53,7 +53,7 @@ static void check_stats_of_drawing(const char *label, const struct stats_rank *r
     CHECK_CLOSE(label, rank->busy_s[ROLE_COMPUTE], 5, 1e-15);
     CHECK_CLOSE(label, rank->busy_s[ROLE_COMM], 4, 1e-15);
     CHECK_CLOSE(label, rank->exposed_s[ROLE_COMM], 3, 1e-15);
-    CHECK_CLOSE(label, stats_overlapped_share(rank), 0.25, 1e-15);
+    CHECK_CLOSE(label, stats_overlapped_comm_share(rank), 0.25, 1e-15);
     CHECK_CLOSE(label, rank->busy_s[ROLE_H2D], 3, 1e-15);
     CHECK_CLOSE(label, rank->exposed_s[ROLE_H2D], 1, 1e-15);
     CHECK_CLOSE(label, rank->busy_s[ROLE_D2H], 0, 0);
@@ -66,7 +66,7 @@ static void exposed_communication_is_that_without_compute(void)
     struct trace trace = {0};
     struct trace_stats stats;
     add_ops_of_drawing(&trace, 3);
-    trace_stats_init(&stats, &trace);
+    trace_stats_compute(&stats, &trace);
     check_stats_of_drawing("as drawn", stats_find_rank(&stats, 3));
     CHECK("no such rank", stats_find_rank(&stats, 0) == NULL);
     CHECK_INT("streams", (int64_t)stats.stream_count, 4);
@@ -105,7 +105,7 @@ static void the_order_of_rows_does_not_matter(void)
         for (size_t i = 0; i < 14; i++)
             add_op(&trace, drawn.ops.rank[row[i]], drawn.labels[drawn.ops.stream[row[i]]],
                    drawn.ops.start_s[row[i]], drawn.ops.end_s[row[i]]);
-        trace_stats_init(&stats, &trace);
+        trace_stats_compute(&stats, &trace);
         CHECK_INT("ranks", (int64_t)stats.rank_count, 2);
         CHECK_INT("in order", stats.ranks[0].rank, 2);
         check_stats_of_drawing("rank 2", stats_find_rank(&stats, 2));
@@ -128,7 +128,7 @@ static void ops_that_overlap_on_a_stream_count_once(void)
     add_op(&trace, 0, "comm.cp", 20, 20); /* a guarded-out op ends at its start */
     add_op(&trace, 0, "compute", 0, 1);
     add_op(&trace, 0, "compute2", 1, 6);
-    trace_stats_init(&stats, &trace);
+    trace_stats_compute(&stats, &trace);
     CHECK_CLOSE("busy", stats.ranks[0].busy_s[ROLE_COMM], 12, 0);
     CHECK_CLOSE("two compute streams", stats.ranks[0].busy_s[ROLE_COMPUTE], 6, 0);
     CHECK_CLOSE("exposed", stats.ranks[0].exposed_s[ROLE_COMM], 6, 0);
@@ -144,9 +144,9 @@ static void waits_of_the_host_hide_nothing(void)
     struct trace_stats stats;
     add_op(&trace, 0, "compute", 0, 2);
     add_op(&trace, 0, "compute", 2, 6);
-    trace.ops.kind[1] = trace_label_id(&trace, "host_sync");
+    trace.ops.kind[1] = trace_intern_label(&trace, "host_sync");
     add_op(&trace, 0, "offload", 1, 5);
-    trace_stats_init(&stats, &trace);
+    trace_stats_compute(&stats, &trace);
     CHECK_CLOSE("busy", stats.ranks[0].busy_s[ROLE_COMPUTE], 2, 0);
     CHECK_CLOSE("exposed", stats.ranks[0].exposed_s[ROLE_OFFLOAD], 3, 0);
     CHECK_CLOSE("the step ends with the wait", stats.ranks[0].end_s, 6, 0);
@@ -193,9 +193,10 @@ static void the_peak_is_of_the_sum_not_the_sum_of_peaks(void)
     add_change(&trace, 3, 0, "hbm", "kv", 30);
     add_change(&trace, 4, 0, "pinned", "kv", 0);
     add_change(&trace, 4, 0, "hbm", "activation", 0);
-    trace_stats_init(&stats, &trace);
+    trace_stats_compute(&stats, &trace);
     CHECK_INT("memories", (int64_t)stats.memory_count, 3);
-    const struct stats_memory *hbm = stats_find_memory(&stats, 0, trace_label_id(&trace, "hbm"));
+    const struct stats_memory *hbm =
+        stats_find_memory(&stats, 0, trace_intern_label(&trace, "hbm"));
     if (CHECK("hbm", hbm != NULL) && CHECK_INT("categories", (int64_t)hbm->category_count, 3)) {
         static const struct {
             const char *name;
@@ -222,11 +223,12 @@ static void the_peak_is_of_the_sum_not_the_sum_of_peaks(void)
         CHECK_CLOSE("parts sum to the peak", sum, hbm->peak_bytes, 0);
     }
     const struct stats_memory *pinned =
-        stats_find_memory(&stats, 0, trace_label_id(&trace, "pinned"));
+        stats_find_memory(&stats, 0, trace_intern_label(&trace, "pinned"));
     CHECK_CLOSE("pinned", pinned ? pinned->peak_bytes : -1, 7, 0);
-    const struct stats_memory *other = stats_find_memory(&stats, 1, trace_label_id(&trace, "hbm"));
+    const struct stats_memory *other =
+        stats_find_memory(&stats, 1, trace_intern_label(&trace, "hbm"));
     CHECK_CLOSE("rank 1", other ? other->peak_bytes : -1, 11, 0);
-    CHECK("none", stats_find_memory(&stats, 1, trace_label_id(&trace, "pinned")) == NULL);
+    CHECK("none", stats_find_memory(&stats, 1, trace_intern_label(&trace, "pinned")) == NULL);
     trace_stats_release(&stats);
     trace_release(&trace);
 }
@@ -235,11 +237,11 @@ static void an_empty_trace_has_empty_stats(void)
 {
     struct trace trace = {0};
     struct trace_stats stats;
-    trace_stats_init(&stats, &trace);
+    trace_stats_compute(&stats, &trace);
     CHECK_INT("ranks", (int64_t)stats.rank_count, 0);
     CHECK_INT("memories", (int64_t)stats.memory_count, 0);
     struct stats_rank silent = {0};
-    CHECK_CLOSE("no communication: none exposed", stats_overlapped_share(&silent), 1, 0);
+    CHECK_CLOSE("no communication: none exposed", stats_overlapped_comm_share(&silent), 1, 0);
     trace_stats_release(&stats);
     trace_release(&trace);
 }

@@ -18,10 +18,10 @@
 #define WAIT "{'op':'wait','s':7,'e':9}"
 #define WHOLE START PEAK STORAGES_MEMBER "'events':[" MM "," WAIT "]}"
 
-/* Reads a recording from a text (check_json()). */
+/* Reads a recording from a text (check_json_from_single_quotes()). */
 static enum status parse(struct step_recording *r, const char *recording, struct diag *diag)
 {
-    const char *text = check_json(recording);
+    const char *text = check_json_from_single_quotes(recording);
     return step_recording_parse(r, "step.json", text, strlen(text), diag);
 }
 
@@ -49,7 +49,7 @@ static void every_recording_member_is_read(void)
         CHECK_CLOSE("written", mm->written_bytes, 6, 0);
         CHECK_INT("dims", r.tensor[mm->in_begin].dim_count, 2);
         CHECK_INT("size", r.tensor[mm->in_begin].size[1], 3);
-        CHECK_INT("dtype", r.tensor[mm->in_begin].dtype, STEP_BF16);
+        CHECK_INT("dtype", r.tensor[mm->in_begin].dtype, STEP_DTYPE_BF16);
         CHECK("strided", r.tensor[mm->in_begin].is_strided);
         CHECK_INT("of the host", r.tensor[mm->out_begin].storage, -1);
         CHECK_INT("a scalar", r.tensor[mm->out_begin].dim_count, 0);
@@ -169,7 +169,7 @@ static void too_many_groups_are_refused(void)
 /* Every text that a good one begins with, but the whole, is refused with one message. */
 static void truncated_recordings_are_refused(void)
 {
-    const char *text = check_json(WHOLE);
+    const char *text = check_json_from_single_quotes(WHOLE);
     for (size_t size = 0; size < sizeof WHOLE - 1; size++) {
         struct step_recording r = {0};
         struct diag diag = {0};
@@ -193,7 +193,7 @@ static void step_recordings_are_recognised(void)
                  {"", false}};
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct text text = {0};
-        text_puts(&text, check_json(texts[i].text));
+        text_puts(&text, check_json_from_single_quotes(texts[i].text));
         CHECK(texts[i].text, step_recording_recognise(&text) == texts[i].is_one);
         text_release(&text);
     }

@@ -8,11 +8,11 @@
 static void a_label_keeps_its_id(void)
 {
     struct trace trace = {0};
-    uint16_t compute = trace_label_id(&trace, "compute");
-    uint16_t comm = trace_label_id(&trace, "comm.cp");
-    CHECK_INT("the empty text", trace_label_id(&trace, ""), 0);
+    uint16_t compute = trace_intern_label(&trace, "compute");
+    uint16_t comm = trace_intern_label(&trace, "comm.cp");
+    CHECK_INT("the empty text", trace_intern_label(&trace, ""), 0);
     CHECK("two texts, two ids", compute != comm && compute != 0);
-    CHECK_INT("again", trace_label_id(&trace, "compute"), compute);
+    CHECK_INT("again", trace_intern_label(&trace, "compute"), compute);
     CHECK_TEXT("text", trace.labels[comm], "comm.cp");
     uint16_t part = 0;
     CHECK("part of a longer text", trace_find_or_add_label(&trace, "compute2", 7, &part));
@@ -26,8 +26,8 @@ static void labels_fill_up_to_the_limit_and_no_further(void)
     char text[16];
     for (int i = 1; i < TRACE_LABEL_LIMIT; i++) {
         snprintf(text, sizeof text, "l%d", i);
-        if (trace_label_id(&trace, text) != i)
-            CHECK_INT(text, trace_label_id(&trace, text), i);
+        if (trace_intern_label(&trace, text) != i)
+            CHECK_INT(text, trace_intern_label(&trace, text), i);
     }
     uint16_t label = 0;
     CHECK("one too many", !trace_find_or_add_label(&trace, "x", 1, &label));

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-struct emulator_cupti emulator_cupti;
+struct emulated_cupti_faults emulated_cupti_faults;
 
 namespace
 {
@@ -98,14 +98,14 @@ void put(std::vector<char> &to, CUpti_ActivityKind kind, const Launch &launch)
     memcpy(&to[to.size() - SLOT], &one, sizeof one);
 }
 
-/* Appends the record of a launch. The faults of emulator_cupti occur only in launches that belong to an op. */
+/* Appends the record of a launch. The faults of emulated_cupti_faults occur only in launches that belong to an op. */
 void append_launch_record(std::vector<char> &to, Launch launch)
 {
-    static struct emulator_cupti nothing;
+    static struct emulated_cupti_faults nothing;
     bool tied = false;
     for (const Tie &tie : ties)
         tied = tied || tie.call == launch.call;
-    struct emulator_cupti *wrong = tied ? &emulator_cupti : &nothing;
+    struct emulated_cupti_faults *wrong = tied ? &emulated_cupti_faults : &nothing;
     if (wrong->uncounted_lost_records > 0) {
         wrong->uncounted_lost_records--;
         return;
@@ -155,9 +155,9 @@ CUptiResult deliver_all_records(uint32_t)
         launches.clear();
         ties.clear();
     }
-    if (emulator_cupti.does_flush_fail)
+    if (emulated_cupti_faults.does_flush_fail)
         return CUPTI_ERROR_UNKNOWN;
-    if (emulator_cupti.tears_last_record && !all.empty())
+    if (emulated_cupti_faults.tears_last_record && !all.empty())
         memset(&all[all.size() - SLOT], 0, SLOT);
     for (size_t at = 0; at < all.size();) {
         uint8_t *buffer;
@@ -189,7 +189,7 @@ CUptiResult count_dropped(CUcontext, uint32_t, size_t *count)
     return CUPTI_SUCCESS;
 }
 
-CUptiResult push(CUpti_ExternalCorrelationKind, uint64_t id)
+CUptiResult push_external_correlation_id(CUpti_ExternalCorrelationKind, uint64_t id)
 {
     ids.push_back(id);
     return CUPTI_SUCCESS;
@@ -225,7 +225,7 @@ extern "C" void emulator_use_cupti(void)
     table.cuptiActivityFlushAll = deliver_all_records;
     table.cuptiActivityGetNextRecord = next_record;
     table.cuptiActivityGetNumDroppedRecords = count_dropped;
-    table.cuptiActivityPushExternalCorrelationId = push;
+    table.cuptiActivityPushExternalCorrelationId = push_external_correlation_id;
     table.cuptiActivityPopExternalCorrelationId = pop;
     table.cuptiGetVersion = get_version;
     table.cuptiGetResultString = result_string;

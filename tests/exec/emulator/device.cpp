@@ -2,7 +2,7 @@
  *
  * run_block() is the scheduler. It lets each fiber run that can (go_on()). A fiber that has to wait (pause()) switches
  * to the next fiber, or back to the scheduler if that one cannot run. When all fibers of a warp or of the block wait
- * for the same, release() lets them go on. */
+ * for the same, resume_if_all_wait() lets them go on. */
 #include "tests/exec/emulator/device.hpp"
 
 #include "tests/exec/emulator/order.h"
@@ -66,7 +66,7 @@ struct Fibers {
     /* the number that each lane gives to the others of its warp (exchange()) */
     float value[2]
                [MOST_THREADS]; /* two, since lanes may be an exchange ahead of the slowest lane */
-    unsigned char exchanges[MOST_THREADS];       /* number of exchanges of the fiber, modulo 2 */
+    unsigned char exchange_parity[MOST_THREADS]; /* number of exchanges of the fiber, modulo 2 */
     ResumePoint scheduler;                       /* where run_block() goes on */
     const std::function<void()> *body = nullptr; /* what one thread of the kernel does */
     unsigned current = 0;                        /* the fiber that runs */
@@ -161,7 +161,7 @@ NOT_INLINED_NOR_SANITIZED void go_on(unsigned number)
 
 /* If all fibers of [begin, end) that are not over wait for `waits`, lets them go on, and returns true if there is
  * any. */
-bool release(unsigned begin, unsigned end, Waits waits)
+bool resume_if_all_wait(unsigned begin, unsigned end, Waits waits)
 {
     unsigned waiting = 0;
     for (unsigned i = begin; i < end; i++) {
@@ -200,7 +200,7 @@ void run_block(unsigned threads)
     }
     for (unsigned i = 0; i < threads; i++) {
         fibers->waits[i] = Waits::Nothing;
-        fibers->exchanges[i] = 0;
+        fibers->exchange_parity[i] = 0;
         if (!fibers->started[i])
             make_fiber_context(i);
     }
@@ -216,8 +216,8 @@ void run_block(unsigned threads)
             }
         }
         for (unsigned w = 0; w < threads; w += WARP)
-            went_on |= release(w, w + WARP, Waits::Warp);
-        went_on |= release(0, threads, Waits::Block);
+            went_on |= resume_if_all_wait(w, w + WARP, Waits::Warp);
+        went_on |= resume_if_all_wait(0, threads, Waits::Block);
         if (!went_on && fibers->over < threads) {
             fprintf(stderr, "emulator: the threads of a block wait for different things\n");
             abort();
@@ -256,7 +256,7 @@ void *dynamic_shared()
     return fibers->shared.data();
 }
 
-static void abort_if_thread_runs_alone()
+static void abort_if_block_threads_cannot_meet()
 {
     if (alone) {
         fprintf(stderr, "emulator: threads of a kernel launched apart want to meet\n");
@@ -266,15 +266,15 @@ static void abort_if_thread_runs_alone()
 
 void wait_for_block()
 {
-    abort_if_thread_runs_alone();
+    abort_if_block_threads_cannot_meet();
     pause(Waits::Block);
 }
 
 float exchange(float value, unsigned from)
 {
-    abort_if_thread_runs_alone();
-    unsigned own = fibers->current, slot = fibers->exchanges[own];
-    fibers->exchanges[own] = !slot;
+    abort_if_block_threads_cannot_meet();
+    unsigned own = fibers->current, slot = fibers->exchange_parity[own];
+    fibers->exchange_parity[own] = !slot;
     fibers->value[slot][own] = value;
     pause(Waits::Warp);
     return fibers->value[slot][own / WARP * WARP + from];

@@ -32,14 +32,14 @@ void emulator_use_nvml(void);
 extern int emulator_clock_asked; /* how often the SM clock was read; the clock falls each time */
 
 /* Faults of CUPTI's records that a test asks for; all 0: every record is delivered. */
-struct emulator_cupti {
+struct emulated_cupti_faults {
     int does_flush_fail; /* cuptiActivityFlushAll() fails */
     int drops; /* number of records that are dropped for lack of room and counted as dropped */
     int uncounted_lost_records; /* number of records that are lost without being counted */
     int untimed_records;        /* number of records that are delivered with start and end 0 */
     int tears_last_record;      /* the last record of a buffer is incomplete */
 };
-extern struct emulator_cupti emulator_cupti;
+extern struct emulated_cupti_faults emulated_cupti_faults;
 
 /* The versions that the emulated libraries report; they start as those of the headers. */
 struct emulator_versions {

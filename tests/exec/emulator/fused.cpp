@@ -217,7 +217,7 @@ cudnnStatus_t destroy(cudnnHandle_t handle)
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t set_stream(cudnnHandle_t handle, cudaStream_t stream)
+cudnnStatus_t cudnn_handle_set_stream(cudnnHandle_t handle, cudaStream_t stream)
 {
     if (handle->device != emulator::device_of(stream))
         return CUDNN_STATUS_BAD_PARAM_STREAM_MISMATCH;
@@ -242,7 +242,7 @@ const char *refusal(const fused *plan, cudnnHandle_t handle,
     if (handle->device != plan->device)
         return "the plan was built for another device than the handle's";
     for (const void *address : used)
-        if (!emulator::reaches(plan->device, address))
+        if (!emulator::can_device_access(plan->device, address))
             return "memory is of another device than the plan";
     std::lock_guard<std::mutex> guard(lock);
     return handles.count(plan->builder) == 0 ? "the handle that the plan was built with is gone"
@@ -331,7 +331,7 @@ void emulator_use_cudnn(void)
     static struct cudnn table;
     table.cudnnCreate = create;
     table.cudnnDestroy = destroy;
-    table.cudnnSetStream = set_stream;
+    table.cudnnSetStream = cudnn_handle_set_stream;
     table.cudnnGetVersion = version;
     table.cudnnGetErrorString = error_string;
     cudnn_use_table(&table);

@@ -106,8 +106,8 @@ static emulator::Kernel kernel_of(const char *name)
     return {name, nullptr};
 }
 
-int emulator_refuses_launch(const char *kernel, const unsigned blocks[3], unsigned threads,
-                            size_t shared)
+int emulator_launch_error(const char *kernel, const unsigned blocks[3], unsigned threads,
+                          size_t shared)
 {
     return emulator::refuses(kernel_of(kernel), dim3(blocks[0], blocks[1], blocks[2]), threads,
                              shared);

@@ -57,9 +57,9 @@ struct Shared {
 };
 
 /* The bytes that a rank still has to move to or from a peer. */
-struct Part {
+struct PendingTransfer {
     int peer;
-    bool sends;
+    bool is_send;
     char *data;
     size_t bytes;
 };
@@ -81,7 +81,8 @@ struct ncclComm {
     uint64_t issued = 0;           /* number of calls that were put on streams */
     std::atomic<uint64_t> done{0}; /* number of these that have ended */
     uint64_t splits = 0;           /* number of communicators that were split from it */
-    std::vector<Part> group; /* the sends and receives of the open group, which are on `stream` */
+    std::vector<PendingTransfer>
+        group; /* the sends and receives of the open group, which are on `stream` */
     cudaStream_t stream = nullptr;
     const char *registered = nullptr; /* the memory that is registered with it */
     size_t registered_bytes = 0;
@@ -109,7 +110,7 @@ ncclResult_t refused(const char *call)
 /* True if the run is to stop at `where`. With EMULATED_NCCL_STOPS=host or device, a collective of a step never ends:
  * its call does not return (host), or its work on the stream does not end (device). With open, the work of a collective
  * before the step never ends. */
-bool stops(const char *where)
+bool must_stop_at(const char *where)
 {
     const char *what = getenv("EMULATED_NCCL_STOPS");
     if (what == nullptr)
@@ -156,16 +157,16 @@ bool connect_all(ncclComm *c)
 }
 
 /* Connects the member to the peers of the parts. Returns false if the communicator was aborted. */
-bool connect_peers_of_transfers(ncclComm *c, const std::vector<Part> &parts)
+bool connect_peers_of_transfers(ncclComm *c, const std::vector<PendingTransfer> &parts)
 {
     std::vector<std::pair<int, int>> pairs; /* sender, receiver */
-    for (const Part &p : parts) {
-        if (c->connected_to[p.sends][p.peer])
+    for (const PendingTransfer &p : parts) {
+        if (c->connected_to[p.is_send][p.peer])
             continue;
-        c->connected_to[p.sends][p.peer] = true;
+        c->connected_to[p.is_send][p.peer] = true;
         abort_if_arena_is_open();
-        int from = p.sends ? c->rank : p.peer, to = p.sends ? p.peer : c->rank;
-        c->shared->connects[p.sends][from][to] = true;
+        int from = p.is_send ? c->rank : p.peer, to = p.is_send ? p.peer : c->rank;
+        c->shared->connects[p.is_send][from][to] = true;
         pairs.push_back({from, to});
     }
     for (std::pair<int, int> pair : pairs)
@@ -197,10 +198,10 @@ ncclResult_t call(ncclComm *c, std::function<ncclResult_t()> work)
 }
 
 /* Moves the next piece of a part, and shortens the part by it. Returns false if the peer is not ready. */
-bool move_next_piece(ncclComm *c, Part &p)
+bool move_next_piece(ncclComm *c, PendingTransfer &p)
 {
-    Mailbox &box = p.sends ? c->shared->box[c->rank][p.peer] : c->shared->box[p.peer][c->rank];
-    if (p.sends) {
+    Mailbox &box = p.is_send ? c->shared->box[c->rank][p.peer] : c->shared->box[p.peer][c->rank];
+    if (p.is_send) {
         if (box.sent != box.taken)
             return false;
         box.bytes = p.bytes < PIECE ? p.bytes : PIECE;
@@ -226,20 +227,20 @@ bool move_next_piece(ncclComm *c, Part &p)
 
 /* Moves all parts. Parts to one peer move in their order, and so do parts from one peer; those of different peers move
  * at the same time. Stops if the communicator is aborted. */
-void move_all_transfers(ncclComm *c, std::vector<Part> parts)
+void move_all_transfers(ncclComm *c, std::vector<PendingTransfer> parts)
 {
     bool left = true;
     while (left && !c->aborted) {
         left = false;
         bool moved = false, busy[2][RANKS_MAX] = {};
-        for (Part &p : parts) {
-            if (p.bytes == 0 || busy[p.sends][p.peer])
+        for (PendingTransfer &p : parts) {
+            if (p.bytes == 0 || busy[p.is_send][p.peer])
                 continue;
-            busy[p.sends][p.peer] = true;
+            busy[p.is_send][p.peer] = true;
             moved |= move_next_piece(c, p);
             left |= p.bytes > 0;
         }
-        for (Part &p : parts)
+        for (PendingTransfer &p : parts)
             left |= p.bytes > 0;
         if (!moved)
             std::this_thread::sleep_for(std::chrono::microseconds(100));
@@ -251,8 +252,8 @@ void move_all_transfers(ncclComm *c, std::vector<Part> parts)
 template <typename F>
 ncclResult_t submit(ncclComm *c, cudaStream_t stream, const void *from, const void *to, F work)
 {
-    if (emulator::device_of(stream) != c->device || !emulator::reaches(c->device, from) ||
-        !emulator::reaches(c->device, to))
+    if (emulator::device_of(stream) != c->device || !emulator::can_device_access(c->device, from) ||
+        !emulator::can_device_access(c->device, to))
         return ncclInvalidArgument;
     uint64_t turn = c->issued++;
     emulator::submit_copy(stream, [=] {
@@ -275,7 +276,8 @@ bool is_registered(const ncclComm *c, const void *memory)
 
 /* At the first use of a pair of addresses in registered memory, NCCL connects members anew: waits in the call until
  * all have come. Ends the program if that happens in a step. Returns false if the communicator was aborted. */
-bool connect_registered(ncclComm *c, cudaStream_t stream, const void *from, const void *to)
+bool connect_for_registered_memory(ncclComm *c, cudaStream_t stream, const void *from,
+                                   const void *to)
 {
     if (c->registered == nullptr || !c->used.insert({from, to}).second)
         return true;
@@ -298,11 +300,11 @@ ncclResult_t collective(ncclComm *c, cudaStream_t stream, const void *from, cons
             c->opening_stream = stream;
         if (!is_registered(c, from) || !is_registered(c, to))
             return ncclInvalidUsage;
-        if (!connect_all(c) || !connect_registered(c, stream, from, to) ||
-            (stops("host") && !wait_until(c, [] { return false; })))
+        if (!connect_all(c) || !connect_for_registered_memory(c, stream, from, to) ||
+            (must_stop_at("host") && !wait_until(c, [] { return false; })))
             return ncclInternalError;
         return submit(c, stream, from, to, [=] {
-            if (stops("device"))
+            if (must_stop_at("device"))
                 (void)wait_until(c, [] { return false; });
             else
                 work();
@@ -381,7 +383,7 @@ void put(char *data, ncclDataType_t type, size_t i, double x)
 std::vector<char> exchange(ncclComm *c, const char *from, size_t step, size_t bytes)
 {
     std::vector<char> all(bytes * (size_t)c->size);
-    std::vector<Part> parts;
+    std::vector<PendingTransfer> parts;
     for (int r = 0; r < c->size; r++) {
         char *send = const_cast<char *>(from) + step * (size_t)r;
         if (r == c->rank) {
@@ -588,21 +590,21 @@ ncclResult_t group_end()
             result = call(one.first, std::move(one.second));
     deferred.clear();
     for (ncclComm *c : in_group) {
-        std::vector<Part> parts;
+        std::vector<PendingTransfer> parts;
         parts.swap(c->group);
         /* Of the parts with the rank itself as the peer, the n-th send goes to the n-th receive. */
-        std::vector<Part> own[2], others; /* own: [0] receives, [1] sends */
+        std::vector<PendingTransfer> own[2], others; /* own: [0] receives, [1] sends */
         cudaStream_t stream = c->stream;
-        for (Part &p : parts)
-            (p.peer == c->rank ? own[p.sends] : others).push_back(p);
+        for (PendingTransfer &p : parts)
+            (p.peer == c->rank ? own[p.is_send] : others).push_back(p);
         bool reached = true;
-        for (Part &p : parts)
-            reached = reached && emulator::reaches(c->device, p.data);
+        for (PendingTransfer &p : parts)
+            reached = reached && emulator::can_device_access(c->device, p.data);
         if (!reached)
             result = ncclInvalidArgument;
         if (result != ncclSuccess)
             break;
-        std::vector<Part> takes = own[0], gives = own[1];
+        std::vector<PendingTransfer> takes = own[0], gives = own[1];
         result = call(c, [=]() -> ncclResult_t {
             if (!connect_peers_of_transfers(c, others))
                 return ncclInternalError;
@@ -618,7 +620,7 @@ ncclResult_t group_end()
 }
 
 /* Adds a send or a receive to the open group, or makes it in a group of its own. */
-ncclResult_t add_part(ncclComm *c, Part part, cudaStream_t stream)
+ncclResult_t add_part(ncclComm *c, PendingTransfer part, cudaStream_t stream)
 {
     abort_if_communicator_aborted(c);
     if (!is_registered(c, part.data))
@@ -690,7 +692,7 @@ ncclResult_t broadcast(const void *from, void *to, size_t count, ncclDataType_t 
 {
     return collective(c, stream, from, to, [=] {
         size_t bytes = count * bytes_of(type);
-        std::vector<Part> parts;
+        std::vector<PendingTransfer> parts;
         if (c->rank != root)
             parts.push_back({root, false, static_cast<char *>(to), bytes});
         for (int r = 0; r < c->size && c->rank == root; r++)

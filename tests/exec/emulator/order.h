@@ -15,14 +15,14 @@ extern int emulator_lazy;
 extern int emulator_dry; /* nonzero: launches are checked, and refused or accepted, but not run */
 
 /* Waits until all work submitted to streams of the current device, and to the legacy stream, is done. */
-void emulator_wait(void);
+void emulator_device_synchronize(void);
 
-/* emulator_refuses_launch() returns what the device answers (0 or a cudaError_t) to a launch of a kernel of
+/* emulator_launch_error() returns what the device answers (0 or a cudaError_t) to a launch of a kernel of
  * kernels.def: blocks along x, y and z, threads of a block, bytes of dynamic shared memory.
  * emulator_allow_shared() returns the answer to a kernel's request for that many bytes of dynamic shared
  * memory. */
-int emulator_refuses_launch(const char *kernel, const unsigned blocks[3], unsigned threads,
-                            size_t shared);
+int emulator_launch_error(const char *kernel, const unsigned blocks[3], unsigned threads,
+                          size_t shared);
 int emulator_allow_shared(const char *kernel, size_t bytes);
 /* Copies 16 bytes with one access, as kernels do; ends the program if an address is not aligned to 16 bytes. */
 void emulator_copy_16(void *to, const void *from);

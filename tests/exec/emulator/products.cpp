@@ -385,7 +385,7 @@ cublasStatus_t matmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const 
           static_cast<const void *>(d.adds_bias() || d.sums_b() ? d.bias_data : y),
           static_cast<const void *>(d.gelu() ? d.aux : y), d.scale_a != nullptr ? d.scale_a : y,
           d.scale_b != nullptr ? d.scale_b : y})
-        if (!emulator::reaches(handle->device, used))
+        if (!emulator::can_device_access(handle->device, used))
             return CUBLAS_STATUS_EXECUTION_FAILED;
     /* the library chooses a kernel by types, orders and sizes */
     uint64_t variant = 0;

@@ -84,7 +84,7 @@ cudaError_t cudaDeviceSynchronize(void)
 {
     if (refused("cudaDeviceSynchronize") != cudaSuccess)
         return cudaErrorUnknown;
-    emulator::device_wait();
+    emulator::device_synchronize();
     return cudaSuccess;
 }
 
@@ -156,7 +156,7 @@ static cudaError_t allocate(void **memory, size_t bytes, emulator::Memory kind)
 /* Frees memory of the device or of the host. First it waits for the device, as cudaFree() and cudaFreeHost() do. */
 static cudaError_t free_after_device_wait(void *memory)
 {
-    emulator::device_wait();
+    emulator::device_synchronize();
     emulator::forget_allocation(memory);
     free(memory);
     return cudaSuccess;
@@ -205,7 +205,7 @@ cudaError_t cudaMemset(void *memory, int value, size_t bytes)
 {
     if (refused("cudaMemset") != cudaSuccess)
         return cudaErrorUnknown;
-    if (!emulator::reaches(emulator::current_device(), memory))
+    if (!emulator::can_device_access(emulator::current_device(), memory))
         return cudaErrorInvalidResourceHandle;
     emulator::submit_unrecorded(nullptr, [=] { memset(memory, value, bytes); });
     return cudaSuccess;
@@ -217,11 +217,11 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
 {
     if (refused("cudaMemcpy") != cudaSuccess)
         return cudaErrorUnknown;
-    const bool later = emulator::memory_at(to) == emulator::Memory::Device &&
-                       emulator::memory_at(from) != emulator::Memory::Pinned;
+    const bool later = emulator::memory_kind_at(to) == emulator::Memory::Device &&
+                       emulator::memory_kind_at(from) != emulator::Memory::Pinned;
     emulator::copy(to, from, bytes, nullptr);
     if (!later)
-        emulator::stream_wait(nullptr);
+        emulator::stream_synchronize(nullptr);
     return cudaSuccess;
 }
 
@@ -272,7 +272,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     if (refused("cudaStreamSynchronize") != cudaSuccess)
         return cudaErrorUnknown;
-    emulator::stream_wait(stream);
+    emulator::stream_synchronize(stream);
     return cudaSuccess;
 }
 
@@ -280,7 +280,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 {
     if (refused("cudaStreamWaitEvent") != cudaSuccess)
         return cudaErrorUnknown;
-    emulator::event_hold(stream, event);
+    emulator::stream_wait_event(stream, event);
     return cudaSuccess;
 }
 
@@ -319,7 +319,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     if (refused("cudaEventSynchronize") != cudaSuccess)
         return cudaErrorUnknown;
-    emulator::event_wait(event);
+    emulator::event_synchronize(event);
     return cudaSuccess;
 }
 

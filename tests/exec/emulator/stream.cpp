@@ -1,9 +1,9 @@
 /* The streams and events of the emulated devices; stream.hpp says what they do.
  *
  * A stream is a queue of functions and a thread that calls them in order. The legacy stream has a queue and no thread:
- * whoever waits for it calls its functions (legacy_wait()), and so does each other stream after a kernel or a copy. A
- * record of an event is a function in the queue of a stream: it counts the event up. A wait for an event is a function
- * that returns when the event has counted so far. */
+ * whoever waits for it calls its functions (run_legacy_stream_queue()), and so does each other stream after a kernel or
+ * a copy. A record of an event is a function in the queue of a stream: it counts the event up. A wait for an event is a
+ * function that returns when the event has counted so far. */
 #include "tests/exec/emulator/stream.hpp"
 
 #include "tests/exec/emulator/order.h"
@@ -36,7 +36,7 @@ struct CUstream_st {
 };
 
 /* The records of an event. The event shares them with the records in the queues of streams, which may outlive it. */
-struct Records {
+struct EventRecords {
     std::mutex lock;
     std::condition_variable changed;
     uint64_t issued = 0;  /* number of records that were appended to streams */
@@ -47,7 +47,7 @@ struct Records {
 
 struct CUevent_st {
     int device = 0;
-    std::shared_ptr<Records> records = std::make_shared<Records>();
+    std::shared_ptr<EventRecords> records = std::make_shared<EventRecords>();
 };
 
 namespace emulator
@@ -103,7 +103,7 @@ std::mutex streams_lock;
 std::set<CUstream_st *> streams; /* all but the legacy stream */
 
 /* Does the work of the legacy stream until its queue is empty. */
-void legacy_wait()
+void run_legacy_stream_queue()
 {
     std::lock_guard<std::recursive_mutex> turn(legacy.turn);
     for (;;) {
@@ -119,22 +119,22 @@ void legacy_wait()
     }
 }
 
-bool is_legacy(Records &records)
+bool is_last_record_on_legacy_stream(EventRecords &records)
 {
     std::lock_guard<std::mutex> lock(records.lock);
     return records.legacy;
 }
 
 /* Waits until record `number` of an event is reached. */
-void wait_for(Records &records, uint64_t number)
+void wait_for_event_record(EventRecords &records, uint64_t number)
 {
-    if (is_legacy(records))
-        legacy_wait();
+    if (is_last_record_on_legacy_stream(records))
+        run_legacy_stream_queue();
     std::unique_lock<std::mutex> lock(records.lock);
     records.changed.wait(lock, [&] { return records.reached >= number; });
 }
 
-uint64_t last_issued_record(Records &records)
+uint64_t last_issued_record(EventRecords &records)
 {
     std::lock_guard<std::mutex> lock(records.lock);
     return records.issued;
@@ -195,12 +195,12 @@ static Allocation allocation_containing(const void *address)
     return {0, 0, Memory::Pageable};
 }
 
-Memory memory_at(const void *address)
+Memory memory_kind_at(const void *address)
 {
     return allocation_containing(address).kind;
 }
 
-bool reaches(int device, const void *address)
+bool can_device_access(int device, const void *address)
 {
     Allocation allocation = allocation_containing(address);
     return allocation.kind != Memory::Device || allocation.device == device;
@@ -231,7 +231,7 @@ int submit_copy(cudaStream_t stream, std::function<void()> work)
     return submit_unrecorded(
         stream, [work = record != nullptr ? record(std::move(work)) : std::move(work)] {
             work();
-            legacy_wait();
+            run_legacy_stream_queue();
         });
 }
 
@@ -246,10 +246,10 @@ void load(const void *code, uint64_t variant)
         if (!loaded.insert({current, code, variant}).second)
             return;
     }
-    device_wait();
+    device_synchronize();
 }
 
-void wait_for(const int32_t *stop, uint64_t nanoseconds)
+void wait_for_stop_flag(const int32_t *stop, uint64_t nanoseconds)
 {
     double until_s = now_s() + 1e-9 * (double)nanoseconds;
     while (__atomic_load_n(stop, __ATOMIC_ACQUIRE) == 0 && now_s() < until_s)
@@ -298,30 +298,30 @@ void stream_free(cudaStream_t stream)
 bool stream_done(cudaStream_t stream)
 {
     if (stream == nullptr) {
-        legacy_wait(); /* a caller that asks again and again must see the work end */
+        run_legacy_stream_queue(); /* a caller that asks again and again must see the work end */
         return true;
     }
     std::lock_guard<std::mutex> lock(stream->lock);
     return stream->queue.empty() && !stream->at_work;
 }
 
-void stream_wait(cudaStream_t stream)
+void stream_synchronize(cudaStream_t stream)
 {
     if (stream == nullptr) {
-        legacy_wait();
+        run_legacy_stream_queue();
         return;
     }
     std::unique_lock<std::mutex> lock(stream->lock);
     stream->changed.wait(lock, [&] { return stream->queue.empty() && !stream->at_work; });
 }
 
-void device_wait()
+void device_synchronize()
 {
-    legacy_wait();
+    run_legacy_stream_queue();
     std::lock_guard<std::mutex> lock(streams_lock);
     for (CUstream_st *stream : streams)
         if (stream->device == current)
-            stream_wait(stream);
+            stream_synchronize(stream);
 }
 
 cudaEvent_t event_new()
@@ -339,7 +339,7 @@ void event_free(cudaEvent_t event)
 
 void event_record(cudaEvent_t event, cudaStream_t stream)
 {
-    std::shared_ptr<Records> records = event->records;
+    std::shared_ptr<EventRecords> records = event->records;
     uint64_t number;
     {
         std::lock_guard<std::mutex> lock(records->lock);
@@ -354,24 +354,24 @@ void event_record(cudaEvent_t event, cudaStream_t stream)
     });
 }
 
-void event_hold(cudaStream_t stream, cudaEvent_t event)
+void stream_wait_event(cudaStream_t stream, cudaEvent_t event)
 {
-    std::shared_ptr<Records> records = event->records;
+    std::shared_ptr<EventRecords> records = event->records;
     uint64_t number = last_issued_record(*records);
-    submit_unrecorded(stream, [records, number] { wait_for(*records, number); });
+    submit_unrecorded(stream, [records, number] { wait_for_event_record(*records, number); });
 }
 
 bool event_done(cudaEvent_t event)
 {
-    if (is_legacy(*event->records))
-        legacy_wait();
+    if (is_last_record_on_legacy_stream(*event->records))
+        run_legacy_stream_queue();
     std::lock_guard<std::mutex> lock(event->records->lock);
     return event->records->reached >= event->records->issued;
 }
 
-void event_wait(cudaEvent_t event)
+void event_synchronize(cudaEvent_t event)
 {
-    wait_for(*event->records, last_issued_record(*event->records));
+    wait_for_event_record(*event->records, last_issued_record(*event->records));
 }
 
 double event_time_s(cudaEvent_t event)
@@ -385,13 +385,14 @@ double event_time_s(cudaEvent_t event)
 static void sleep_for_emulated_copy(const void *to, const void *from)
 {
     const char *text = getenv("EMULATED_COPY_S");
-    if (text != nullptr && (memory_at(to) == Memory::Device) != (memory_at(from) == Memory::Device))
+    if (text != nullptr &&
+        (memory_kind_at(to) == Memory::Device) != (memory_kind_at(from) == Memory::Device))
         std::this_thread::sleep_for(std::chrono::duration<double>(strtod(text, nullptr)));
 }
 
 int copy(void *to, const void *from, size_t bytes, cudaStream_t stream)
 {
-    if (memory_at(from) != Memory::Pageable || memory_at(to) != Memory::Device)
+    if (memory_kind_at(from) != Memory::Pageable || memory_kind_at(to) != Memory::Device)
         return submit_copy(stream, [=] {
             sleep_for_emulated_copy(to, from);
             memmove(to, from, bytes);
@@ -403,14 +404,14 @@ int copy(void *to, const void *from, size_t bytes, cudaStream_t stream)
 
 } // namespace emulator
 
-extern "C" void emulator_wait(void)
+extern "C" void emulator_device_synchronize(void)
 {
-    emulator::device_wait();
+    emulator::device_synchronize();
 }
 
 extern "C" int cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
 {
-    if (!emulator::reaches(emulator::device_of(stream), to))
+    if (!emulator::can_device_access(emulator::device_of(stream), to))
         return emulator::WRONG_DEVICE;
     return emulator::submit(stream, [=] { memset(to, value, bytes); });
 }

@@ -34,9 +34,9 @@ int device_of(cudaEvent_t event);
 enum class Memory { Pageable, Pinned, Device };
 void own(void *memory, size_t bytes, Memory kind); /* adds an allocation of the current device */
 void forget_allocation(void *memory);
-Memory memory_at(const void *address);
+Memory memory_kind_at(const void *address);
 /* True if kernels on a device may use an address: one in that device's memory, or in the host's. */
-bool reaches(int device, const void *address);
+bool can_device_access(int device, const void *address);
 /* Called by whatever makes a context on the current device. */
 void touch();
 /* Returns the number of devices that have a context. */
@@ -58,20 +58,20 @@ typedef std::function<void()> recorder(std::function<void()> work);
 void set_launch_recorder(recorder *next);
 
 /* Waits until *stop is not 0, at most for this many nanoseconds. */
-void wait_for(const int32_t *stop, uint64_t nanoseconds);
+void wait_for_stop_flag(const int32_t *stop, uint64_t nanoseconds);
 
 cudaStream_t stream_new();
 void stream_free(cudaStream_t stream); /* once it has done all its work */
 bool stream_done(cudaStream_t stream);
-void stream_wait(cudaStream_t stream);
-void device_wait(); /* for all streams of the current device */
+void stream_synchronize(cudaStream_t stream);
+void device_synchronize(); /* for all streams of the current device */
 
 cudaEvent_t event_new();
 void event_free(cudaEvent_t event);
 void event_record(cudaEvent_t event, cudaStream_t stream);
-void event_hold(cudaStream_t stream, cudaEvent_t event); /* the stream waits for it */
+void stream_wait_event(cudaStream_t stream, cudaEvent_t event); /* the stream waits for it */
 bool event_done(cudaEvent_t event);
-void event_wait(cudaEvent_t event);
+void event_synchronize(cudaEvent_t event);
 double event_time_s(cudaEvent_t event); /* of the last record that has been reached */
 
 /* Copies on a stream. If the source is pageable memory and the target is on the device, the source is read now,

@@ -18,14 +18,14 @@ enum { SUCCESS = 0, ERROR_MEMORY = 2, ERROR_NOT_SUPPORTED = 801 };
 enum { LOG_RECORD = 1, LOG_WAIT, LOG_HOST_WAIT, LOG_LAUNCH, LOG_DEVICE_WAIT };
 enum { ATTRIBUTE_MULTIPROCESSORS = 16, ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76 };
 
-struct stub_entry {
+struct stub_log_entry {
     int kind; /* LOG_... */
     unsigned stream;
     unsigned event;
 };
 
 enum { LOG_SIZE = 1 << 16 };
-static struct stub_entry entries[LOG_SIZE];
+static struct stub_log_entry entries[LOG_SIZE];
 static int logged, lost;
 
 static struct {
@@ -58,7 +58,7 @@ void stub_set_device(const char *name, int version, int major, int minor, int mu
 
 /* Moves all entries of the log to `out`, which has room for `most`, and returns their number. Returns -1, and moves
  * none, if there are more or if entries have been lost. */
-int stub_take_log(struct stub_entry *out, int most)
+int stub_take_log(struct stub_log_entry *out, int most)
 {
     if (lost || logged > most)
         return -1;
@@ -74,7 +74,7 @@ static void append_log_entry(int kind, const void *stream, const void *event)
         lost = 1;
     else
         entries[logged++] =
-            (struct stub_entry){kind, (unsigned)(size_t)stream, (unsigned)(size_t)event};
+            (struct stub_log_entry){kind, (unsigned)(size_t)stream, (unsigned)(size_t)event};
 }
 
 static void set_int_member(char *properties, size_t offset, int value)
@@ -185,23 +185,23 @@ static int new_handle(void **handle)
     return SUCCESS;
 }
 
-#define NUMBERS(function)                                                                          \
+#define DEFINE_CALL_THAT_RETURNS_HANDLE(function)                                                                          \
     int function(void **handle)                                                                    \
     {                                                                                              \
         return new_handle(handle);                                                                 \
     }
 
-NUMBERS(cudaStreamCreate)
-NUMBERS(cudaStreamCreateWithFlags)
-NUMBERS(cudaStreamCreateWithPriority)
-NUMBERS(cudaEventCreate)
-NUMBERS(cudaEventCreateWithFlags)
+DEFINE_CALL_THAT_RETURNS_HANDLE(cudaStreamCreate)
+DEFINE_CALL_THAT_RETURNS_HANDLE(cudaStreamCreateWithFlags)
+DEFINE_CALL_THAT_RETURNS_HANDLE(cudaStreamCreateWithPriority)
+DEFINE_CALL_THAT_RETURNS_HANDLE(cudaEventCreate)
+DEFINE_CALL_THAT_RETURNS_HANDLE(cudaEventCreateWithFlags)
 DEFINE_CALL_THAT_SUCCEEDS(cudaStreamDestroy)
 DEFINE_CALL_THAT_SUCCEEDS(cudaEventDestroy)
 DEFINE_CALL_THAT_SUCCEEDS(cudaStreamQuery)
 DEFINE_CALL_THAT_SUCCEEDS(cudaEventQuery)
 
-static int store_second(const void *first, int *stored)
+static int store_zero_through_second(const void *first, int *stored)
 {
     (void)first;
     *stored = 0;
@@ -209,16 +209,16 @@ static int store_second(const void *first, int *stored)
 }
 
 /* Results after the second are optional, and callers of ours leave them null. */
-#define DEFINE_CALL_THAT_STORES_SECOND(function)                                                                    \
+#define DEFINE_CALL_THAT_ZEROES_SECOND(function)                                                                    \
     int function(const void *first, int *stored)                                                   \
     {                                                                                              \
-        return store_second(first, stored);                                                        \
+        return store_zero_through_second(first, stored);                                                        \
     }
 
-DEFINE_CALL_THAT_STORES_SECOND(cudaStreamGetPriority)
-DEFINE_CALL_THAT_STORES_SECOND(cudaStreamIsCapturing)
-DEFINE_CALL_THAT_STORES_SECOND(cudaStreamGetCaptureInfo)
-DEFINE_CALL_THAT_STORES_SECOND(cudaStreamGetCaptureInfo_v2)
+DEFINE_CALL_THAT_ZEROES_SECOND(cudaStreamGetPriority)
+DEFINE_CALL_THAT_ZEROES_SECOND(cudaStreamIsCapturing)
+DEFINE_CALL_THAT_ZEROES_SECOND(cudaStreamGetCaptureInfo)
+DEFINE_CALL_THAT_ZEROES_SECOND(cudaStreamGetCaptureInfo_v2)
 
 int cudaStreamSynchronize(const void *stream)
 {
