@@ -1,78 +1,19 @@
 #include "predict/documents/batches.h"
 
-#include "predict/workers.h"
-
-#include <gsl/gsl_sort.h>
-#include <gsl/gsl_statistics_double.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* If more than LONG_STEP_OPS ops would be simulated for a step, summed over all classes of ranks, its time is estimated
  * from a step with fewer layers: as many as leave about LONG_STEP_OPS ops, but at least LEAST_LAYERS. */
 enum { LONG_STEP_OPS = 1000000, LEAST_LAYERS = 3 };
 
-struct batch_job {
-    const struct prediction *first;
-    /* the batch of job 0; job i predicts batch[i] */
-    const struct packed_batch *batch;
-    int64_t simulated_layers; /* number of layers that are simulated; 0: all */
-};
-
-struct batch_answer {
-    enum status status;
-    double step_s;
-    struct document_lateness_of_ranks lateness;
-    char message[400];
-};
-
-static void predict_batch(void *context, size_t i, void *result)
+/* Puts the documents of batch i, of an array of struct packed_batch, into the request. */
+static void set_documents_of_batch(struct request *request, struct arena *arena, const void *batch,
+                                   size_t i)
 {
-    const struct batch_job *job = context;
-    const struct prediction *first = job->first;
-    struct batch_answer *answer = result;
-    struct request request = *first->question.request;
-    struct documents documents;
-    struct arena arena = {0};
-    /* the prediction begins with the length of the short list that represented the first batch, which most likely
-     * represents this one, too */
-    const struct prediction_question question = {.setup = first->setup,
-                                                 .request = &request,
-                                                 .is_exact = first->question.is_exact,
-                                                 .wants_step_time_only = true,
-                                                 .layer_count = job->simulated_layers,
-                                                 .builds_whole_list =
-                                                     first->ir.repeats.copies_per_gap == 0,
-                                                 .short_list_index = first->short_list_index,
-                                                 .slow_rank = first->question.slow_rank,
-                                                 .slow_factor = first->question.slow_factor};
-    struct prediction p = {0};
-    struct diag diag = {0};
-    packed_batch_documents(&job->batch[i], request.seq, &documents, &arena);
-    request.documents = &documents;
-    answer->status = prediction_make(&p, &question, &diag);
-    answer->step_s = p.sim.step_s;
-    answer->lateness = p.lateness;
-    snprintf(answer->message, sizeof answer->message, "%s", diag.text != NULL ? diag.text : "");
-    answer->message[strcspn(answer->message, "\n")] = '\0';
-    prediction_release(&p);
-    diag_release(&diag);
-    arena_release(&arena);
-}
-
-struct step_spread step_spread_of(const double *step_s, size_t count)
-{
-    double *sorted = heap_alloc(count, sizeof *sorted);
-    memcpy(sorted, step_s, count * sizeof *sorted);
-    gsl_sort(sorted, 1, count);
-    struct step_spread spread = {
-        .step_count = count,
-        .median_s = gsl_stats_quantile_from_sorted_data(sorted, 1, count, 0.5),
-        .percentile_90_s = gsl_stats_quantile_from_sorted_data(sorted, 1, count, 0.9),
-        .longest_s = sorted[count - 1],
-    };
-    free(sorted);
-    return spread;
+    const struct packed_batch *batches = batch;
+    struct documents *documents = arena_alloc(arena, sizeof *documents);
+    packed_batch_documents(&batches[i], request->seq, documents, arena);
+    request->documents = documents;
 }
 
 static void summarise_batches(struct batch_times *times, const struct packed_batch *batch)
@@ -122,24 +63,23 @@ static int64_t simulated_layers_of_batches(const struct prediction *first)
     return 2 * layers <= all ? layers : 0;
 }
 
-/* Predicts the batches from number `from` on, in child processes. Batch `from` is job 0. */
-static enum status predict_batches(struct batch_times *times, struct batch_job *job, size_t from,
-                                   struct diag *diag)
+/* Predicts the batches from number `from` on. */
+static enum status predict_batches(struct batch_times *times, const struct prediction *first,
+                                   const struct packed_batch *batch, size_t from, struct diag *diag)
 {
-    size_t count = times->batch_count - from;
-    struct batch_answer *answer = heap_zalloc(count + 1, sizeof *answer);
-    struct progress progress = {0};
-    progress_begin(&progress, count, 0);
-    enum status status =
-        workers_run(count, sizeof *answer, predict_batch, job, answer, &progress, diag);
-    progress_end();
+    const size_t count = times->batch_count - from;
+    const struct repeated_steps steps = {.first = first,
+                                         .layer_count = times->simulated_layers,
+                                         .change_request = set_documents_of_batch,
+                                         .context = batch + from,
+                                         .option = "--batches",
+                                         .step_name = "batch",
+                                         .first_number = from};
+    struct repeated_step *answer = heap_zalloc(count + 1, sizeof *answer);
+    enum status status = repeated_steps_predict(&steps, count, answer, diag);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         times->step_s[from + i] = answer[i].step_s;
         times->lateness[from + i] = answer[i].lateness;
-        status = answer[i].status;
-        if (status != STATUS_OK)
-            diag_error(diag, (struct loc){.name = "--batches"}, status, "batch %zu: %s", from + i,
-                       answer[i].message);
     }
     free(answer);
     return status;
@@ -152,12 +92,11 @@ enum status batch_times_make(struct batch_times *times, const struct prediction 
     int64_t layers =
         first->question.is_exact || count == 1 ? 0 : simulated_layers_of_batches(first);
     size_t from = layers > 0 ? 0 : 1; /* an estimate also needs the first batch with few layers */
-    struct batch_job job = {first, batch + from, layers};
     times->batch_count = count;
     times->simulated_layers = layers;
     times->step_s = heap_zalloc(count, sizeof *times->step_s);
     times->lateness = heap_zalloc(count, sizeof *times->lateness);
-    enum status status = predict_batches(times, &job, from, diag);
+    enum status status = predict_batches(times, first, batch, from, diag);
     if (status == STATUS_OK && layers > 0) {
         double few_s = times->step_s[0],
                scale = unwindowed_layers(model, model->layers) / unwindowed_layers(model, layers);

@@ -6,12 +6,7 @@
 
 #include "predict/documents/packing.h"
 #include "predict/prediction.h"
-
-/* The median of steps, the time that 9 of 10 steps do not exceed (interpolated between steps), and the longest. */
-struct step_spread {
-    size_t step_count;
-    double median_s, percentile_90_s, longest_s;
-};
+#include "predict/repeated_steps.h"
 
 /* The step times of all batches. All-zero is empty. */
 struct batch_times {
@@ -33,8 +28,5 @@ struct batch_times {
 enum status batch_times_make(struct batch_times *times, const struct prediction *first,
                              const struct packed_batch *batch, size_t count, struct diag *diag);
 void batch_times_release(struct batch_times *times);
-
-/* Returns the median, the 90th percentile and the maximum of `count` >= 1 step times. */
-struct step_spread step_spread_of(const double *step_s, size_t count);
 
 #endif

@@ -1,55 +1,24 @@
 #include "predict/routing/routing_draws.h"
 
 #include "predict/setup/routing_load.h"
-#include "predict/workers.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-struct routing_draw_job {
-    const struct prediction *first;
-    double alpha;
+struct drawn_shares {
+    const struct transformer *model;
+    double alpha; /* of the Dirichlet distribution from which the shares are drawn */
 };
 
-struct routing_draw_answer {
-    enum status status;
-    double step_s;
-    char message[400];
-};
-
-/* Predicts the step with the shares that a seed draws; seed 0: with even routing. The result is a struct
- * routing_draw_answer. */
-static void predict_step_of_seed(void *context, size_t seed, void *result)
+/* Puts the shares that seed i draws, by a struct drawn_shares, into the request; even routing if i is 0. */
+static void set_routing_of_seed(struct request *request, struct arena *arena, const void *shares,
+                                size_t i)
 {
-    const struct routing_draw_job *job = context;
-    const struct prediction *first = job->first;
-    struct routing_draw_answer *answer = result;
-    struct request request =
-        *(first->question.request != NULL ? first->question.request : &first->setup->request);
-    struct routing routing = {0};
-    struct arena arena = {0};
-    const struct prediction_question question = {.setup = first->setup,
-                                                 .request = &request,
-                                                 .is_exact = first->question.is_exact,
-                                                 .wants_step_time_only = true,
-                                                 .builds_whole_list =
-                                                     first->ir.repeats.copies_per_gap == 0,
-                                                 .short_list_index = first->short_list_index,
-                                                 .slow_rank = first->question.slow_rank,
-                                                 .slow_factor = first->question.slow_factor};
-    struct prediction p = {0};
-    struct diag diag = {0};
-    if (seed > 0)
-        routing_draw(&routing, &arena, &first->setup->model, job->alpha, seed);
-    request.routing = seed > 0 ? &routing : NULL;
-    answer->status = prediction_make(&p, &question, &diag);
-    answer->step_s = p.sim.step_s;
-    snprintf(answer->message, sizeof answer->message, "%s", diag.text != NULL ? diag.text : "");
-    answer->message[strcspn(answer->message, "\n")] = '\0';
-    prediction_release(&p);
-    diag_release(&diag);
-    arena_release(&arena);
+    const struct drawn_shares *drawn = shares;
+    struct routing *routing = arena_alloc(arena, sizeof *routing);
+    *routing = (struct routing){0};
+    if (i > 0)
+        routing_draw(routing, arena, drawn->model, drawn->alpha, i);
+    request->routing = i > 0 ? routing : NULL;
 }
 
 /* Finds the rank that is the fullest in the largest number of layers, and fills the members of *draws about it. */
@@ -85,26 +54,22 @@ enum status routing_draws_make(struct routing_draws *draws, const struct predict
 {
     const struct routing *routing = first->choices.routing;
     uint64_t seed;
-    struct routing_draw_job job = {.first = first};
+    struct drawn_shares shares = {.model = &first->setup->model};
     if (routing == NULL || !first->has_choices)
         return STATUS_OK;
-    const bool drawn = routing->name != NULL && routing_is_drawn(routing->name, &job.alpha, &seed);
+    const bool drawn =
+        routing->name != NULL && routing_is_drawn(routing->name, &shares.alpha, &seed);
     const size_t count = drawn ? 1 + ROUTING_DRAWS : 1;
-    struct routing_draw_answer *answer = heap_zalloc(count, sizeof *answer);
+    const struct repeated_steps steps = {.first = first,
+                                         .change_request = set_routing_of_seed,
+                                         .context = &shares,
+                                         .option = "--routing",
+                                         .step_name = "seed"};
+    struct repeated_step *answer = heap_zalloc(count, sizeof *answer);
     double step_s[ROUTING_DRAWS] = {0};
-    struct progress progress = {0};
-    progress_begin(&progress, count, 0);
-    enum status status =
-        workers_run(count, sizeof *answer, predict_step_of_seed, &job, answer, &progress, diag);
-    progress_end();
-    for (size_t i = 0; i < count && status == STATUS_OK; i++) {
-        status = answer[i].status;
-        if (status != STATUS_OK)
-            diag_error(diag, (struct loc){.name = "--routing"}, status, "seed %zu: %s", i,
-                       answer[i].message);
-        else if (i > 0)
-            step_s[i - 1] = answer[i].step_s;
-    }
+    enum status status = repeated_steps_predict(&steps, count, answer, diag);
+    for (size_t i = 1; i < count && status == STATUS_OK; i++)
+        step_s[i - 1] = answer[i].step_s;
     if (status == STATUS_OK) {
         draws->is_uneven = true;
         draws->even_step_s = answer[0].step_s;

@@ -5,8 +5,8 @@
 #ifndef PREDICT_ROUTING_DRAWS_H
 #define PREDICT_ROUTING_DRAWS_H
 
-#include "predict/documents/batches.h"
 #include "predict/prediction.h"
+#include "predict/repeated_steps.h"
 
 enum { ROUTING_DRAWS = 20 };
 
