@@ -368,19 +368,26 @@ static enum status add_weight_options(struct launch *l, struct launch_known_fact
     return STATUS_OK;
 }
 
-/* Adds the option for the states of Trainer's optimizer if they are not fp32. If they are, adds a remark if the
- * optimizer is not AdamW. */
+/* Adds the option for the states of Trainer's optimizer if they are not fp32. Adds a remark if the optimizer is not one
+ * of the kinds of AdamW with states in fp32 or 8 bits (transformers, training_args.py, OptimizerNames; axolotl has
+ * ao_). */
 static void add_state_options(struct launch *l, const struct launch_degrees *d)
 {
+    static const char kinds_32bit[] =
+        "adamw adamw_hf adamw_torch adamw_torch_fused adamw_torch_xla adamw_torch_npu_fused "
+        "adamw_apex_fused paged_adamw paged_adamw_32bit";
+    static const char kinds_8bit[] =
+        "adamw_8bit adamw_bnb_8bit adamw_torch_8bit ao_adamw_8bit paged_adamw_8bit";
     const char *name = launch_has_field(l, LAUNCH_OPTIMIZER)
                            ? launch_field_text(l, LAUNCH_OPTIMIZER)
                            : "adamw_torch";
-    if (strstr(name, "8bit") != NULL)
+    const bool has_8_bit_states = launch_is_predicted_value(kinds_8bit, name);
+    if (has_8_bit_states)
         launch_add_option(l, LAUNCH_OPTIMIZER, "states",
                           keeps_16_bit_parameters(l, d) ? "8bit-bf16" : "8bit");
     else if (keeps_16_bit_parameters(l, d))
         launch_add_option(l, LAUNCH_LOADED_DTYPE, "states", "bf16");
-    else if (strncmp(name, "adamw", 5) != 0)
+    if (!has_8_bit_states && !launch_is_predicted_value(kinds_32bit, name))
         launch_remark_on_field(
             l, REMARK_UNMODELLED, LAUNCH_OPTIMIZER,
             "AdamW is predicted: another optimizer has other states, up to 8 bytes a "

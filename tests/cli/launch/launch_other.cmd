@@ -29,6 +29,10 @@ reshard() { printf 'distributed_type: FSDP\nfsdp_config:\n  fsdp_version: 2\n  f
 for word in true off SHARD_GRAD_OP 3; do reshard $word; sharding $T/acc.yaml --seq 4K; done
 reshard sometimes; bad $T/acc.yaml
 printf '[model]\nflavor = "8B"\nname = "llama3"\n[training]\nseq_len = 8192\nlocal_batch_size = 1\n[parallelism]\nfsdp_reshard_after_forward = "sometimes"\n' | file titan.toml; bad $T/titan.toml
+# optimizers: AdamW in 32 and 8 bits is predicted, all others are said not to be
+for name in adamw_torch_fused paged_adamw_32bit paged_adamw_8bit adamw_torch_4bit lion_8bit galore_adamw; do
+    echo "$name: $(sed "\$aoptim: $name" $T/sft.yaml | file sft2.yaml; of $T/sft2.yaml | grep -o -e '--states [a-z0-9-]*\|AdamW is predicted' | sort -u | tr '\n' ' ')"
+done
 mpt() { printf 'max_seq_len: 2048\nglobal_train_batch_size: 8\ndevice_train_microbatch_size: 1\nmodel:\n  name: mpt_causal_lm\n  d_model: 1024\n  n_heads: 8\n  n_layers: 4\nfsdp_config:\n  sharding_strategy: %s\n' $1 | file mpt.yaml; }
 mpt HYBRID_SHARDS; bad $T/mpt.yaml
 mpt _HYBRID_SHARD_ZERO2; sharding $T/mpt.yaml
