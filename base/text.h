@@ -14,7 +14,8 @@
 struct text {
     char *data;
     size_t size, capacity;
-    /* writes the text to the file that `sink` stands for, and empties the text; NULL: all of it stays in memory */
+    /* writes the text to the file that flush_context stands for, and empties the text; NULL: all of it stays in memory
+     * */
     void (*flush)(struct text *text);
     void *flush_context; /* for `flush` */
 };

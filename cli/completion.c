@@ -61,8 +61,8 @@ static void put_cost_names(struct text *out)
     put_presets(out, cost_presets);
 }
 
-/* Appends the names that a value may have in this installation. Appends nothing if the value is not
- * one of a list of names, as that of a file or a number. */
+/* Appends the names that a value may have in this installation. Appends nothing if the value is
+ * neither one of the words of the option nor a strategy, a profile, or a preset of models, clusters or costs. */
 static void put_option_values(struct text *out, const struct option *option)
 {
     static const struct {

@@ -1,6 +1,6 @@
-/* exec/reference_layer_parameters.h: the parts of a layer of the reference, forward and backward: experts
- * (exec/reference_saved_expert_values.c), the projections to q, k and v (exec/reference_queries.c), and the arrays that
- * both use (exec/reference_storing.c). exec/reference_pass.c makes layers of them.
+/* exec/reference_layer.h: the parts of a layer of the reference, forward and backward: experts
+ * (exec/reference_experts.c), the projections to q, k and v (exec/reference_queries.c), and the arrays that
+ * both use (exec/reference_storage.c). exec/reference_pass.c makes layers of them.
  *
  * s is the number of tokens of a sequence. Arrays come from the arena that is passed. Private to the files of
  * exec/reference*.c. */

@@ -3,7 +3,7 @@
  * The fit minimises the sum of squares of (predicted / measured - 1) over the parameters of a
  * model.
  *
- * A fit is refused if there are fewer points than parameters, if no point depends on a parameter
+ * A fit is refused if there are fewer points than parameters that are fitted, if no point depends on a parameter
  * that is not optional, if points cannot tell parameters apart (the Jacobian's rank), or if the fit
  * lies too far from its points. Nothing is guessed in place of such a parameter. A refusal is
  * STATUS_NO with one message that says what is wrong and which points would help. */

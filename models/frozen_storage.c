@@ -39,7 +39,7 @@ const float frozen_storage_values[FROZEN_STORAGE_VALUES] = {
 };
 
 /* Returns end i, from 0 to `parts`, of the equal parts into which the range 0.1 to 1 is cut, as
- * torch.linspace_value_at() rounds it. */
+ * torch.linspace() rounds it. */
 static float linspace_value_at(int parts, int i)
 {
     const float first = 0.1F, last = 1, step = (last - first) / (float)parts;

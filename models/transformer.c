@@ -287,17 +287,10 @@ int64_t transformer_count_expert_layers(const struct transformer *t)
 
 bool transformer_put_unmodelled(struct text *out, const struct transformer *t)
 {
-    const struct {
-        bool present;
-        const char *what;
-    } parts[] = {
-        {t->unmodelled_parts_text != NULL, t->unmodelled_parts_text},
-    };
-    const size_t before = out->size;
-    for (size_t i = 0; i < ARRAY_LEN(parts); i++)
-        if (parts[i].present)
-            text_printf(out, "%s%s", out->size > before ? " and " : "", parts[i].what);
-    return out->size > before;
+    if (t->unmodelled_parts_text == NULL)
+        return false;
+    text_puts(out, t->unmodelled_parts_text);
+    return true;
 }
 
 /* ---- widths ---- */

@@ -344,8 +344,8 @@ int64_t transformer_active_parameters(const struct transformer *t);
 bool transformer_layer_has_experts(const struct transformer *t, int64_t layer);
 int64_t transformer_count_expert_layers(const struct transformer *t);
 
-/* Appends the parts of the model that no schedule can express: "experts (...) and latent-attention (...)". Returns
- * false if there are none. */
+/* Appends the parts of the real model that no schedule can express (unmodelled_parts_text). Returns false if there are
+ * none. */
 bool transformer_put_unmodelled(struct text *out, const struct transformer *t);
 
 /* Returns the number of elements of the matrices by which all layers multiply one token. Biases, norms, embedding and

@@ -33,8 +33,8 @@ struct alternative {
 
 /* Fills *best with the option that speeds the step up most or, if the request does not fit, with the options that lower
  * its missing memory most, until it fits (see the top of this file); best->verdict says whether it then fits.
- * best->options is "" if no option helps. `base` is the prediction of the given request. It must have been simulated,
- * and must not be that of a schedule file. */
+ * best->options is "" and best->verdict all-zero if no option helps. `base` is the prediction of the given request. It
+ * must have been simulated, and must not be that of a schedule file. */
 enum status alternatives_find_best(struct alternative *best, const struct prediction *base,
                                    struct diag *diag);
 

@@ -145,7 +145,7 @@ double comparison_step_s_of_header(const struct trace *trace, double otherwise_s
 
 /* comparison_add_pair() appends an all-zero pair and returns it. comparison_finish() is called
  * after the last pair was added: it sets matched_time_share, and compares memory and, for our own
- * traces, exposed times. Only compare_with_longhaul_trace.c and compare_with_profiler_trace.c call these two. */
+ * traces, exposed times. Only compare_own.c and compare_foreign.c call these two. */
 struct compare_pair *comparison_add_pair(struct comparison *comparison);
 void comparison_finish(struct comparison *comparison, const struct trace *predicted,
                        const struct trace *measured);

@@ -1,4 +1,4 @@
-/* traces/kineto_operator_with_launch_id.h: the operators that launched kernels, and the profiler's steps. Private to
+/* traces/kineto_launch.h: the operators that launched kernels, and the profiler's steps. Private to
  * the readers of recordings of the PyTorch profiler. */
 #ifndef TRACES_KINETO_LAUNCH_H
 #define TRACES_KINETO_LAUNCH_H

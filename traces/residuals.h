@@ -28,8 +28,8 @@ struct residual {
     const char *source;     /* the source that measured: "FPDT" */
     const char *laboratory; /* name that all sources of one author or one code share */
     const char *run;        /* name that distinguishes the run from others of its source */
-    /* "", or the collection of rows to which the run belongs (traces/external.h). A set has means of its own; for
-     * models/interval.h the runs of all sets are measured ones. */
+    /* "", or the collection of rows to which the run belongs (traces/external.h). The means of errors
+     * are printed for each set; intervals (models/interval.h) do not distinguish sets. */
     const char *set;
     const char *device;    /* the kind of device: "a100" */
     const char *framework; /* the profile with which the run is predicted: "deepspeed" */

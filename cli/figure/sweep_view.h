@@ -55,7 +55,7 @@ enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *vi
 size_t sweep_axis_index_of_text(const struct sweep_axis *axis, const char *text);
 /* Sets the ticks of the axis `which`, "x" or "y", at its values or, with `index`, at their indices (cells of a
  * heatmap). If there are too many to be read, some are omitted. Texts of the x axis that are wider than `room` points
- * are written vertically, and the figure grows by the space that the ticks take. */
+ * are written vertically, and the figure grows by what the longest of them has beyond 6 letters. */
 void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct sweep_axis *axis,
                           bool index, int room);
 

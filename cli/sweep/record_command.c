@@ -103,7 +103,7 @@ static void set_output_variable(const struct record_command *run, const char *ou
     text_release(&whole);
 }
 
-/* Sets LONGHAUL_RECORD_STAGES and, if there are stages, LONGHAUL_RECORD_RANK. */
+/* If the pipeline has stages, sets LONGHAUL_RECORD_STAGES and LONGHAUL_RECORD_RANK; else removes the former. */
 static void set_rank_variables(const struct record_command *run, int64_t rank)
 {
     char text[32];

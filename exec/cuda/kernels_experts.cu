@@ -56,7 +56,8 @@ static __device__ float score_of(struct cuda_route r, struct score_stats s, floa
     return r.score == CUDA_SIGMOID ? 1 / (1 + expf(-logit)) : expf(logit - s.top) / s.sum;
 }
 
-/* Returns the number by which the scores of a token are divided: with `norm`, the sum over its copies, else 1. */
+/* Returns the number by which the scores of a token are divided: with divides_scores_by_sum, the sum over its copies,
+ * else 1. */
 static __device__ float score_divisor(struct cuda_route r, struct score_stats s, const float *logit,
                                       int64_t t)
 {

@@ -1,5 +1,6 @@
-/* FPDT's forward. For each chunk it emits the projection, the all-to-alls, the tiles by the keys of all chunks so far,
- * whose keys and values are fetched one tile ahead, and the all-to-all of the output. */
+/* FPDT's forward. For each chunk it emits the projection (unless only the attention operator is predicted), the
+ * all-to-alls, the tiles by the keys of the chunks so far that the chunk attends to (fpdt_first_visible_chunk()), whose
+ * keys and values are fetched one tile ahead, and the all-to-all of the output. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt.h"
 #include "schedule/attention/latent.h"

@@ -26,7 +26,7 @@ bool weights_have_zero_and_check_passes(const struct choices *choices);
 /* Returns the number of layers that are gathered, or reduced, as one bundle. */
 int64_t weights_layers_per_bundle(const struct choices *choices);
 /* True if embedding, final norm and head are gathered and reduced together, as FSDP does with sharded parameters. False
- * with pipeline stages, since no stage has both the embedding and the head. */
+ * with pipeline stages, and if not the whole step is predicted. */
 bool weights_have_root_unit(const struct choices *choices);
 /* True if each gradient of a step is allocated only when the backward reaches its weight. False with several
  * micro-batches, subsequences or stages: there the gradients of the first backward exist during the others. */

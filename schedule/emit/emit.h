@@ -729,7 +729,7 @@ void emit_narrow_release(struct emit *e);
  * `op` wait for op `until`. */
 void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until);
 void emit_add_dependency(struct emit *e, op_id op, op_id until);
-/* Adds a buffer to a list, such as e->kept_buffers or e->caches. */
+/* Adds a buffer to a list, such as e->kept_buffers or e->buffers_never_recomputed. */
 void saved_buffers_add(struct saved_buffers *saved, buffer_id buffer);
 /* With CHOICE_ACTIVATIONS_SELECTIVE_OP, adds the result of a matrix product to e->kept_buffers. The caller decides
  * which products these are (every second one: kept_products_of()). Does nothing with other choices. */

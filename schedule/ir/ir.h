@@ -1,7 +1,8 @@
 /* schedule/ir/ir.h: a schedule as flat tables: one row per op, buffer, group, binding.
  *
  * An op is a piece of work placed on a stream. A schedule holds work (shapes) and
- * order, never time: the simulator predicts times, the executor measures them.
+ * order, not time: the simulator predicts times, the executor measures them. Only an
+ * op of kind `opaque`, from a recorded step, carries its measured time.
  *
  * Every rank of a role runs the role's list of ops. List order is the order in which
  * the host issues them; an op starts after its issue, after the op before it on its
