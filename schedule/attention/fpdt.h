@@ -128,9 +128,10 @@ struct view fpdt_add_to_sum(const struct fpdt *f, struct view sum, struct view p
                             const char *stem);
 
 /* Emit waits of the host if chunks are offloaded and the profile's switch host_waits_after_each_chunk_tile is set; else
- * nothing. fpdt_emit_host_wait_for_stream() waits for everything issued on a stream. fpdt_emit_host_wait_for_tile()
- * waits for a tile and the copies from the host that run during it. fpdt_sync_ranks(), which follows an all-to-all,
- * waits for all ranks. */
+ * nothing. fpdt_emit_host_wait_for_stream(): the host waits for everything issued on a stream.
+ * fpdt_emit_host_wait_for_tile(): it waits for a tile and the copies from the host that run during it.
+ * fpdt_sync_ranks(), which follows an all-to-all: it waits for the all-to-all and for computation, and then, by a
+ * BARRIER, for all ranks. */
 void fpdt_emit_host_wait_for_stream(const struct fpdt *f, uint8_t stream);
 void fpdt_emit_host_wait_for_tile(const struct fpdt *f);
 void fpdt_sync_ranks(const struct fpdt *f);

@@ -10,7 +10,7 @@
 #include "schedule/attention/exchange.h"
 #include "schedule/choices/profile.h"
 
-/* The three tensors q, k and v of the projection. */
+/* The parts of the projection's result; PARTS is their number. */
 enum qkv_part { Q, K, V, PARTS };
 /* The heads of one of q, k and v. weight, bias: its rows of wqkv and of the bias, sorted by stage: [heads_per_rank,
  * P head_dim, hidden] and [heads_per_rank, P head_dim]. bias is empty if the model has none. */

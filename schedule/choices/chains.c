@@ -9,12 +9,14 @@
 struct chain_row {
     uint8_t kind, kernel_count;
     double bytes_per_element;
-    double slow_kernel_passes, slow_bytes, gathered,
-        scattered; /* see struct cost_elementwise_chain */
+    /* slow_kernel_passes: accesses per element. slow_bytes, gathered, scattered: bytes per element that slow kernels,
+     * and kernels that gather or scatter rows, move (struct cost_elementwise_chain). */
+    double slow_kernel_passes, slow_bytes, gathered, scattered;
     const struct cost_elementwise_chain *unweighted;
-    double kept_bytes; /* bytes added if the layer keeps its activations for the backward */
-    /* These two replace bytes_per_element and kernel_count if torch.compile or Liger fuses the chain; 0: the fused
-     * chain is one kernel, with the cost of a plain one. */
+    /* bytes per element that are added if the layer keeps its activations for the backward */
+    double kept_bytes;
+    /* These two replace bytes_per_element and kernel_count if torch.compile or Liger fuses the chain. Both are 0 if the
+     * fused chain is one kernel, with the cost of a plain one. */
     double compiled_moved_bytes_per_element;
     uint8_t compiled_kernel_count;
     /* Bytes per element of sums of gradients, which are added to bytes_per_element (sum_bytes) or to

@@ -42,14 +42,14 @@ enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT 
  * WHOLE: all parts, of which it keeps only its own for the step. */
 enum parameter_loading { LOADING_SHARDED, LOADING_WHOLE, LOADING_COUNT };
 
-/* The ends of the model, embedding and head, that count as one layer each when layers are divided among the chunks of a
- * pipeline. */
+/* How the layers of the model are divided among the chunks of a pipeline. BY_COST: by what layers and head compute. The
+ * others: by number, where the ends of the model (embedding, head) that the value names count as one layer each. */
 enum stage_layers {
-    STAGE_LAYERS_EVEN, /* none */
+    STAGE_LAYERS_EVEN, /* no end counts */
     STAGE_LAYERS_AND_EMBEDDING,
     STAGE_LAYERS_AND_HEAD,
     STAGE_LAYERS_AND_BOTH_ENDS,
-    STAGE_LAYERS_BY_COST, /* layers and head count by what they compute (nanotron) */
+    STAGE_LAYERS_BY_COST, /* as nanotron does */
     STAGE_LAYERS_COUNT
 };
 
@@ -162,14 +162,14 @@ enum attention_products {
     ATTENTION_PRODUCTS_COUNT
 };
 
-/* The micro-batches in which sharded gradients are reduced. EACH: all. LAST: only the last one; until then whole
- * gradients accumulate on every rank (set_requires_gradient_sync(False), no_sync()). */
+/* The micro-batches in which sharded gradients are reduced. PROFILE: as the profile's code does. EACH: all. LAST: only
+ * the last one; until then whole gradients accumulate on every rank (set_requires_gradient_sync(False), no_sync()). */
 enum grad_sync { GRAD_SYNC_PROFILE, GRAD_SYNC_EACH, GRAD_SYNC_LAST, GRAD_SYNC_COUNT };
 
 /* The sharded parameters that are freed after their layer's forward and gathered again for its backward (fully_shard(),
- * reshard_after_forward). NEVER: none. ALWAYS: all but those of the root module, which has embedding, final norm and
- * head. ROOT: those of the root module, too. PyTorch 2.8 and later free the root module's parameters if its
- * fully_shard() gets reshard_after_forward=True, and keep them if it gets no value. */
+ * reshard_after_forward). PROFILE: as the profile's code does. NEVER: none. ALWAYS: all but those of the root module,
+ * which has embedding, final norm and head. ROOT: those of the root module, too. PyTorch 2.8 and later free the root
+ * module's parameters if its fully_shard() gets reshard_after_forward=True, and keep them if it gets no value. */
 enum reshard { RESHARD_PROFILE, RESHARD_ALWAYS, RESHARD_NEVER, RESHARD_ROOT, RESHARD_COUNT };
 
 /* The memory that holds the shards of parameters between gathers. DEVICE: the device's. HOST: pinned host memory, where
@@ -440,7 +440,7 @@ struct choices {
     /* ---- pipelines ---- */
     uint32_t virtual_stages; /* chunks of layers on each stage of the pipeline */
     uint32_t subsequences;   /* pieces of every sequence that go through the layers in turn */
-    /* tokens of each subsequence; NULL: all are equal. Borrowed. */
+    /* tokens of each subsequence; NULL: all are equal. The caller's memory. */
     const int64_t *subsequence_tokens;
     uint8_t length_rule; /* the request's rule for unequal lengths; 0: equal lengths */
     /* subsequence_tokens is still to be computed by length_rule, by the caller; step_build() refuses such choices */
@@ -521,12 +521,12 @@ struct request {
 
     int pipeline; /* enum pipeline_choice; CHOICE_PIPELINE_NONE: resolve_choices() chooses */
     int64_t virtual_stages, subsequences;
-    /* tokens of each subsequence; NULL: length_rule decides. Borrowed. */
+    /* tokens of each subsequence; NULL: length_rule decides. The caller's memory. */
     const int64_t *subsequence_tokens;
     /* The rule by which the caller computes subsequence_tokens before it builds the schedule, if they are NULL here;
      * resolve_choices() does not need them. 0: lengths are equal. */
     int length_rule;
-    /* NULL: SHARED_UNITS_UP_TO_IDLE_STAGES of both. Borrowed. */
+    /* NULL: SHARED_UNITS_UP_TO_IDLE_STAGES of both. The caller's memory. */
     const struct shared_units *shared_units;
     /* the caller computes shared_units from costs before building */
     bool must_compute_shared_units;
@@ -544,7 +544,7 @@ struct request {
     /* the number of bytes that one unit's computation hides, which are offloaded (schedule/pipeline/ratios.h); 0:
      * offload_ratio decides */
     double offload_hidden_bytes;
-    /* offload_hidden_bytes of each subsequence; NULL: all have the same number. Borrowed. */
+    /* offload_hidden_bytes of each subsequence; NULL: all have the same number. The caller's memory. */
     const double *offload_hidden_bytes_by_subsequence;
     /* the caller computes offload_hidden_bytes from costs before building */
     bool must_compute_offload_hidden_bytes;

@@ -95,7 +95,8 @@ struct profile {
     bool first_tile_waits_for_gather;
     /* gradients of gathered keys and values are passed round the ring; false: they are reduce-scattered */
     bool shifts_gathered_kv_gradients;
-    /* with context-first placement, windows are interleaved if a node holds two windows or more */
+    /* with context-first placement, the windows of a ring are interleaved (WINDOWS_INTERLEAVED) if the ranks of nodes
+     * divide into such windows */
     bool interleaves_ring_windows;
     /* seconds that the framework adds to an exchange or a shift that it makes as an all-to-all of a list with one
      * tensor per rank; 0: it passes no lists */

@@ -70,7 +70,7 @@ struct model_part {
 
 enum model_end_part { PART_EMBEDDING, PART_HEAD, PART_POSITIONS, END_PARTS };
 
-/* The place and shape of one kind of weight in all parts of one sort: those with experts, or those without. rows is 0
+/* The offset and shape of one kind of weight in all parts of one sort: those with experts, or those without. rows is 0
  * if parts of that sort lack the weight. */
 struct weight_offset_and_shape {
     uint64_t offset; /* elements from the first one of the part */
@@ -406,7 +406,7 @@ struct emit_weights {
     /* The buffers of whole gradients. Element i is the gradient of bundle i % bundle_count, in micro-batch i /
      * bundle_count if each micro-batch has gradients of its own. IR_NONE: the buffer is not made yet. */
     buffer_id *grad_buffer;
-    uint32_t grad_buffer_count;
+    uint32_t grad_buffer_count; /* bundle_count, or micro-batches * bundle_count */
     /* [parts] a bit mask of the weights whose gradients some op has written, in the current micro-batch or unit */
     uint64_t *written;
     /* [micro-batches][parts] the masks of all micro-batches; one row if all micro-batches add to the same gradients */
@@ -431,8 +431,8 @@ struct emit_narrow {
     struct narrow_copies_of_tensor *copies; /* row 0 is not used, since 0 stands for none */
     uint32_t count;
     size_t capacity;
-    uint32_t *first_narrow_copy_of_buffer; /* [buffers] the buffer's first row; 0: none */
-    uint32_t buffer_count;
+    uint32_t *first_narrow_copy_of_buffer; /* [buffer_count] the buffer's first row; 0: none */
+    uint32_t buffer_count;          /* buffers for which there is room; later ones have no copies */
     buffer_id last_gathered_buffer; /* the buffer into which tensor ranks gathered last */
     buffer_id last_norm_result;     /* the result of the last norm */
     /* callers set these while they emit the products of a router, which stay in 16 bits, or of experts */
@@ -460,7 +460,8 @@ struct emit_combined_fwd_bwd {
     uint32_t part_begin_count, backward_begin;
     size_t part_begin_capacity;
     /* While the forward is emitted, the last compute op before it; while the backward is emitted, the last compute op
-     * of the forward. */
+     * of the forward. When the backward begins, emit.last_compute becomes the op before the forward again, so that the
+     * backward does not wait for the forward. */
     op_id last_compute_of_previous_pass;
     /* while the backward is emitted, the value that emit.awaited_by_next_compute had when the forward ended */
     op_id awaited_by_next_compute;

@@ -31,7 +31,7 @@ struct document_list {
     const struct tile_plan *tiles;
 };
 
-#define DOCUMENTS_NO_LIST UINT32_MAX
+#define DOCUMENTS_NO_LIST UINT32_MAX /* in list_of_sequence: no list was set */
 
 struct documents {
     uint32_t list_count, list_capacity;

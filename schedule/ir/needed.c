@@ -158,8 +158,9 @@ void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
     free(bound);
 }
 
-/* Each of the tokens from `position` to the position of the next element is read by reading_ranks ranks. reads_before:
- * the number of reads of all tokens before `position`, where each rank that reads a token counts once. */
+/* Each of the tokens from `position` to the position of the next element is read by reading_ranks ranks; before
+ * sort_and_count_reads(), reading_ranks is the change of that number at `position`. reads_before: the number of reads
+ * of all tokens before `position`, where each rank that reads a token counts once. */
 struct token_reads {
     int64_t position, reading_ranks, reads_before;
 };
@@ -170,8 +171,8 @@ static int compare_reads_by_position(const void *left, const void *right)
     return (a->position > b->position) - (a->position < b->position);
 }
 
-/* Sorts r[] by position. On entry reading_ranks is the change at the position, +1 or -1; replaces it by the number from
- * the position on. Fills reads_before. */
+/* Sorts r[] by position. On entry reading_ranks is the change at the position, +1 or -1; the function replaces it by
+ * the number of ranks that read the tokens from the position on, and fills reads_before. */
 static void sort_and_count_reads(struct token_reads *r, size_t count)
 {
     qsort(r, count, sizeof *r, compare_reads_by_position);

@@ -6,7 +6,8 @@
  *   short list   F0 F1 F2 F3 | F4 F5 F6 F7 ... B7 B6 B5 B4 | B3 B2 B1 B0
  *   whole    F0 F1 F2 F3 F F F F F4 F5 F6 F7 ...       (F, copies of F3, come in the gap)
  *
- * Each iteration has a value, which grows or falls by one along the run: the layer (or period of layers), or the unit.
+ * Each iteration has a value, which grows or falls by one along the run: the number of its unit or of its layer. If
+ * only periods of several consecutive layers repeat, an iteration is one period, and its value is the period's number.
  * In the whole list, the copies have the values from `iteration_value_of_first_copy` on, and the short list's values
  * from `iteration_value_of_first_copy` on are greater by copies_per_gap. An iteration of the short list refers to
  * another by the distance of their values, if that is at most `max_distance_of_iteration_values`, and otherwise by the
@@ -34,13 +35,14 @@ struct repeat_run {
 
 /* All-zero: the list is whole. The runs are in list order, and live in the arena of the ir. */
 struct repeats {
-    uint32_t copies_per_gap;               /* number of copies in each gap */
-    int32_t iteration_value_of_first_copy; /* the value of the first copy */
+    uint32_t copies_per_gap; /* number of copies in each gap */
+    /* the value of the first iteration that the short list leaves out */
+    int32_t iteration_value_of_first_copy;
     /* a reference is by distance if values differ by no more than this, else by place */
     int32_t max_distance_of_iteration_values;
     /* iterations are units; false: they are layers, and bundles repeat too */
     bool iterations_are_units;
-    int32_t layers_per_period; /* number of layers of a period */
+    int32_t layers_per_period; /* number of layers of an iteration; 1 if iterations are units */
     uint32_t run_count;
     struct repeat_run *run;
 };

@@ -57,7 +57,7 @@ struct routing {
     const char *name;
 };
 
-#define ROUTING_NO_SHARE_LIST UINT32_MAX
+#define ROUTING_NO_SHARE_LIST UINT32_MAX /* in share_list_by_layer: no list was set */
 
 /* Begins the routing of `layers` layers, none of which has a list of shares yet. */
 void routing_init(struct routing *routing, struct arena *arena, uint32_t experts, uint32_t copies,

@@ -205,13 +205,16 @@ static struct key_range visible_keys_of(const struct key_visibility_search *s, i
     return range;
 }
 
+/* True if a bound of the visible keys, whose values in the first and the last row of a run are `first` and `last`,
+ * moves evenly in the run: it stays the same, or grows by one from row to row. It never falls, and never grows by more
+ * than one from row to row, so these two values decide. */
 static bool bound_moves_evenly_in_run(int64_t first, int64_t last, int64_t rows)
 {
     return last == first || last - first == rows - 1;
 }
 
-/* A bound goes from a_first to a_last in one run and from b_first to b_last in the next, evenly in each. True if it is
- * also even over both runs together, which have `rows` rows: it stays the same, or moves by one from row to row. */
+/* A bound goes from a_first to a_last in one run and from b_first to b_last in the next, and moves evenly in each
+ * (bound_moves_evenly_in_run()). True if it also moves evenly over both runs together, which have `rows` rows. */
 static bool bound_moves_evenly_over_runs(int64_t a_first, int64_t a_last, int64_t b_first,
                                          int64_t b_last, int64_t rows)
 {
