@@ -14,7 +14,7 @@ enum { SHARED = 1, READ_BACK = 2, READ_OUTSIDE = 4 };
 struct buffer_uses {
     uint16_t maker_unit; /* the unit that made the buffer */
     bool is_made_in_forward;
-    uint8_t use_bits; /* bits SHARED, READ_BACK, READ_OUTSIDE */
+    uint8_t use_bits; /* the uses that there are, as bits of the enum above */
 };
 
 static void add_read_to_buffer_uses(const struct ir *ir, uint32_t op, struct buffer_uses *use)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* An op reads or writes the elements begin .. end - 1 of a buffer. For the whole buffer, begin is 0, and end is
+ * TOUCH_END_OF_WHOLE_BUFFER. */
 struct access {
     uint64_t begin, end;
     uint32_t op, next; /* next: another access of the buffer; IR_NONE: none */

@@ -10,7 +10,8 @@ enum { CHUNK_TOKENS = 65536 };
  * (FPDT, section 4.3). */
 enum { LOSS_PIECES = 32, FFN_PIECES = 2 };
 
-/* Returns `pieces`, but at most the number of rows of a rank, and at most 65535: ops number pieces with 16 bits. */
+/* For FPDT, which has no context ranks. Returns `pieces`, but at most the number of rows of a rank, and at most 65535:
+ * ops number pieces with 16 bits. */
 static int64_t limit_piece_count(const struct choices *c, int64_t pieces)
 {
     enum { PIECES_MAX = 65535 };

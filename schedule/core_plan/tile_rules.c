@@ -108,6 +108,8 @@ struct query_range {
     uint32_t rank;
 };
 
+/* The state while slices of queries move from ranks that compute many visible pairs to the rank that computes the
+ * fewest. */
 struct query_moving_state {
     const struct document_list *documents;
     const struct token_deal *deal;
@@ -116,7 +118,9 @@ struct query_moving_state {
     int64_t min_slice_tokens; /* the fewest tokens of a slice */
     /* a rank gives queries away only if its pairs exceed the mean over ranks by more than this share of the mean */
     double tolerance;
-    struct query_range *item; /* all queries of the sequence; they are cut as slices move */
+    /* [item_count] all queries of the sequence, in ranges that one rank computes; when a slice of a range moves, it
+     * becomes a range of its own */
+    struct query_range *item;
     size_t item_count, capacity;
     double *pairs_of_rank; /* [ranks] the visible pairs that each rank computes */
     double mean_pairs;     /* the mean of pairs_of_rank[] */

@@ -33,7 +33,8 @@ struct live_ranges {
     uint32_t *buffer;
     uint32_t *first_use; /* the op of the first use */
     uint8_t *first_use_class_by_range;
-    /* (count, classes) ends; one may be the op number after the last op */
+    /* (range_count, class_count) the op from which on every first use of the class may reuse the live range's bytes;
+     * LIVE_RANGES_NEVER_REUSABLE: none may. If the free set has the last op, it may be the number after that op. */
     uint32_t *end_ops_by_range_and_class;
     /* the least of a live range's ends: from this op on, some first uses may reuse the bytes */
     uint32_t *earliest_end_op_by_range;

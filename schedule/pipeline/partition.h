@@ -21,10 +21,12 @@
 enum partition_rule { PARTITION_LENGTH, PARTITION_FLOPS, PARTITION_TIME, PARTITION_RULE_COUNT };
 extern const char *const partition_names[PARTITION_RULE_COUNT];
 
+/* The way in which a sequence is cut: into pieces of equal lengths, equal flops or equal times, each a multiple of
+ * token_unit tokens. */
 struct partition {
     uint8_t rule; /* enum partition_rule */
     int64_t tokens, piece_count;
-    int64_t token_unit; /* tokens; every piece is a multiple of it, as the whole sequence must be */
+    int64_t token_unit; /* tokens; every piece, like the whole sequence, is a multiple of it */
     /* ---- members for PARTITION_FLOPS ---- */
     const struct transformer *model;
     /* attention is balanced as if every token saw the whole sequence, which is twice the flops of causal attention */

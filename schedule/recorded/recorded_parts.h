@@ -7,7 +7,7 @@
 /* A schedule that is being made. */
 struct recorded_schedule_builder {
     struct ir *ir;
-    const struct step_recording *recordings; /* [count] one of each stage */
+    const struct step_recording *recordings; /* [recording_count] one of each stage */
     uint32_t recording_count;
     struct diag *diag;
 

@@ -19,7 +19,7 @@ struct program_stream {
      * enum recorded_queue_kind, where `rank` is the other rank, or 0 for QUEUE_OF_BATCHES */
     int64_t handle;
     uint32_t group_of_queue; /* for a queue, its group; UINT32_MAX: it is a stream */
-    /* of a stream: how many streams the program used before it */
+    /* for a stream, its number in the order of first use: how many other streams the program used earlier */
     uint32_t earlier_used_stream_count;
     int16_t stream[RECORDED_STREAM_CLASSES]; /* its streams of the schedule; -1: none yet */
     struct recorded_clock clock;
@@ -57,7 +57,7 @@ struct recorded_streams {
      * none */
     uint32_t *pending_collective_op_plus_1;
     uint32_t *collective_op_of_event_plus_1; /* [events] 1 + the collective of the event; 0: none */
-    /* 1 + the last op that add_wire_buffers() added; 0: none */
+    /* 1 + the last of the ops that fill the buffers which collectives or copies read (add_wire_buffers()); 0: none */
     uint32_t last_source_fill_op_plus_1;
     int16_t host_wait_stream; /* the stream on which the host waits for events; -1: none yet */
 };

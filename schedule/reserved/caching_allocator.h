@@ -25,6 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The stream on which a tensor is allocated. COMPUTE: that of computation. GATHER: the one for what a framework
+ * gathers. */
 enum caching_allocation_stream { CACHING_COMPUTE, CACHING_GATHER, CACHING_STREAM_COUNT };
 
 /* Each stream has a pool of small blocks, with number 2 x stream, and a pool of large blocks, with the next number. */
@@ -58,7 +60,8 @@ struct caching_allocator {
 
     uint64_t reserved_bytes, used_bytes;           /* bytes of all segments; of all blocks in use */
     uint64_t reserved_peak_bytes, used_peak_bytes; /* the largest value that each has had */
-    uint64_t bytes_released_under_pressure;        /* bytes given back under pressure */
+    /* bytes of free segments and pages that were given back because a new one would have exceeded the limit */
+    uint64_t bytes_released_under_pressure;
     bool has_exceeded_limit; /* a segment was needed that the limit does not allow */
     /* the reserved bytes when the limit was exceeded for the first time, with the segment that exceeded it */
     uint64_t reserved_bytes_at_first_excess;
@@ -72,6 +75,8 @@ uint32_t caching_alloc_on_stream(struct caching_allocator *allocator,
                                  enum caching_allocation_stream stream, uint64_t bytes);
 /* Does what caching_alloc_on_stream() does, on the stream of computation. */
 uint32_t caching_alloc(struct caching_allocator *allocator, uint64_t bytes);
+/* Frees the block in row `block`, which caching_alloc_on_stream() or caching_alloc() returned, and merges it with free
+ * neighbours. */
 void caching_free(struct caching_allocator *allocator, uint32_t block);
 
 /* caching_rounded_bytes() returns the size of the block for an allocation of `bytes` bytes. caching_segment_bytes()

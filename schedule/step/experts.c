@@ -73,7 +73,7 @@ struct expert_route_row_counts {
     int64_t expert_copies;              /* rows of experts that these tokens fill, on all ranks */
     /* the rows from which copies are made: `tokens` rows or, if tokens are sent, those that come from all ranks */
     int64_t read_rows;
-    int64_t read_rows_permute_source; /* enum permute_source: what read_rows counts */
+    int64_t read_rows_permute_source; /* enum permute_source: the tokens that read_rows counts */
     /* kernels read from the routing which copies there are, since some are dropped or belong to tokens of other
      * ranks */
     bool copies_are_read_from_routing;

@@ -14,7 +14,8 @@
  * and the like). Returns false if *out is a short list (out->repeats) that does not represent the whole list. */
 bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *out,
                    struct offsets_memory_figures *figures);
-/* Moves the tables that roles share to *out, once all roles have been appended. e->ir is of no further use. */
+/* Exchanges the tables that roles share between e->ir and *out, once all roles have been appended: *out then has those
+ * of the step, and e->ir is of no further use. */
 void finalize_move_shared_tables(const struct emit *e, struct ir *out);
 
 #endif

@@ -8,11 +8,11 @@
  * stages share subsequences, every two stages have streams of their own, and a stage receives messages in the order in
  * which the other stage sends them.
  *
- * The tensor ranks of a stage divide its rows. There is a seam between two chunks if stages share the unit in one of
- * them or in both: then rows may also move to another tensor rank. The sending stage first gathers its rows. To each
- * stage that takes some of them, every tensor rank sends an equal part, to the rank with its own index there. The
- * receiving stage gathers the parts, and each rank takes its own rows. So few bytes are sent between stages (as with
- * Megatron-LM's scatter_gather_tensors_in_pipeline), and all tensor ranks run the same ops. */
+ * If there are several tensor ranks, those of a stage divide its rows. There is then a seam between two chunks if
+ * stages share the unit in one of them or in both: rows may also move to another tensor rank. The sending stage first
+ * gathers its rows. To each stage that takes some of them, every tensor rank sends an equal part, to the rank with its
+ * own index there. The receiving stage gathers the parts, and each rank takes its own rows. So few bytes are sent
+ * between stages (as with Megatron-LM's scatter_gather_tensors_in_pipeline), and all tensor ranks run the same ops. */
 #include "schedule/step/stage.h"
 
 #include "schedule/choices/pieces.h"
@@ -65,8 +65,8 @@ static int64_t input_chunk_of_pass(const struct stage *s, uint32_t chunk, enum p
     return from < pipeline_chunk_count(s->choices) ? from : -1;
 }
 
-/* True if there is a seam between two chunks for this unit: stages share it in at least one of them, so rows may change
- * their tensor rank. */
+/* True if there is a seam between two chunks for this unit: there are several tensor ranks, and stages share the unit
+ * in at least one of the chunks, so rows may change their tensor rank. */
 static bool rows_change_tensor_rank(const struct stage *s, uint32_t chunk, uint32_t other,
                                     uint32_t unit)
 {

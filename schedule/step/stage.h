@@ -2,7 +2,10 @@
  *
  * A passage is the way of one unit through one chunk in which the stage has a part, in both passes, forward and
  * backward. Its input in a pass is the result of the passage before it in that pass. That one was computed on this
- * stage, on another stage or, where stages share subsequences, in pieces on several stages. */
+ * stage, on another stage or, where stages share subsequences, in pieces on several stages.
+ *
+ * With several tensor ranks there is a seam between two chunks if stages share the unit in at least one of them: a row
+ * may then belong to another tensor rank in the next chunk (schedule/step/stage.c). */
 #ifndef SCHEDULE_STEP_STAGE_H
 #define SCHEDULE_STEP_STAGE_H
 
@@ -13,7 +16,7 @@ enum pass { PASS_FORWARD, PASS_BACKWARD, PASS_COUNT };
 
 struct chunk_passage_of_unit {
     buffer_id input[PASS_COUNT], output[PASS_COUNT]; /* IR_NONE: nothing yet */
-    /* the output, gathered from all tensor ranks, at a seam (schedule/step/stage.c) */
+    /* the output, gathered from all tensor ranks, if a seam follows */
     struct view gathered_outputs_by_pass[PASS_COUNT];
     struct deferred_gradient_list deferred_gradient_list;
 };
@@ -24,8 +27,8 @@ struct inbound_message {
     uint8_t pass;
     bool is_receive_posted;
     uint32_t chunk, unit, from_stage; /* the passage that needs it, and the stage that sends it */
-    /* at a seam, the buffer that receives the message; IR_NONE: there is no seam, and rows of the passage's input
-     * receive it */
+    /* at a seam before the passage, the buffer that receives the message; IR_NONE: there is no seam, and rows of the
+     * passage's input receive it */
     buffer_id own_receive_buffer;
 };
 
@@ -42,7 +45,9 @@ struct stage {
     /* [micro-batches] an array with an element for each layer; NULL: there are no subsequences */
     struct prefix **prefix;
     uint32_t *actions_left_by_unit; /* [units] number of actions until its saved rows are free */
-    uint8_t send_stream[PASS_COUNT][2], recv_stream[PASS_COUNT][2]; /* streams, by pass and lane */
+    /* streams, by pass and lane. Lane 1: messages between chunks on the way back up the stages of a folded pipeline;
+     * lane 0: all other messages. */
+    uint8_t send_stream[PASS_COUNT][2], recv_stream[PASS_COUNT][2];
     /* if stages share subsequences: the streams by which keys and values are sent to, and received from, other
      * stages */
     uint8_t kv_to_stage_stream, kv_from_stage_stream;

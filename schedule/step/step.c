@@ -161,12 +161,13 @@ static void emit_messages_between_actions(struct stage *s, const struct action *
 /* ---- messages whose arrival later data proves ---- */
 
 /* An action's message, and the list of earlier actions whose messages are known to have arrived once this action has
- * its input. In lists, action i has the number i + 1; 0 ends a list. */
+ * its input. */
 struct message_arrival {
     op_id send_op; /* the send of this action's message */
-    /* the action that follows this one in the list that has this action */
+    /* 1 + the next action in the list that has this action: the same input proves the arrival of both messages; 0: this
+     * is the last one */
     uint32_t next_action_proven_by_same;
-    /* the first action in this action's own list */
+    /* 1 + the first action whose message this action's input proves to have arrived; 0: there is none */
     uint32_t first_action_proven_by_this;
 };
 

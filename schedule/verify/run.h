@@ -34,7 +34,8 @@ struct untimed_schedule_run {
     /* [rendezvous_count] how many actors must arrive, and how many have arrived */
     uint32_t *expected_actors, *arrived_actors;
     uint64_t rendezvous_count;
-    bool *message_has_arrived; /* [messages] the actor has arrived with its op */
+    /* [messages] the actor that sends or receives it has reached the op; set only if it has a matching message */
+    bool *message_has_arrived;
 };
 
 void lanes_make_op_lists(struct op_lists_by_stream *lanes, const struct ir *ir);
