@@ -32,7 +32,6 @@ struct fused_plan {
 };
 
 struct attention {
-    struct attentions *owner;
     struct call planned_for_call; /* the call for which it was planned */
     struct attention_fused_part part;
     /* count 0: there are no documents, or tiles compute them */
@@ -287,7 +286,6 @@ struct attention *attention_new(struct attentions *all, const struct call *call,
                                 const struct attention_documents *documents, struct diag *diag)
 {
     struct attention *a = heap_zalloc(1, sizeof *a);
-    a->owner = all;
     a->planned_for_call = *call;
     a->next = all->attention_list_head;
     all->attention_list_head = a;
