@@ -76,6 +76,7 @@ struct assignment_needed_rows {
     uint32_t peer_count;
 };
 
+/* What each rank of a schedule does. Arrays have the sizes in parentheses. */
 struct assignment {
     const struct ir *ir;
     uint32_t ranks;

@@ -79,8 +79,8 @@ struct bootstrap_progress bootstrap_report_progress(struct bootstrap *bootstrap,
 
 /* Sets *world to the connection to the processes that were started together with this one, or to NULL if there are
  * none. The first call connects them, for which it waits at most connect_s seconds (0: 120 s); later messages may take
- * 600 s. They stay connected until this process ends. In every call all processes must pass the same `request`, and
- * their number must be `ranks`. */
+ * 600 s. They stay connected until this process ends, and later calls return the same connection. If there are
+ * several processes, each call fails unless their number is `ranks` and all of them pass the same `request`. */
 enum status bootstrap_connect_at_first_call(struct bootstrap **world, uint64_t request,
                                             uint32_t ranks, double connect_s, struct diag *diag);
 /* True if this process prints results and messages: it is the only one, it is rank 0, or its rank cannot be read. */

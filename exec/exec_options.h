@@ -59,8 +59,8 @@ struct exec_options {
     /* the run fails if, for this many seconds, no op ends and no op is running on any process; 0: 10 s, or 60 s with
      * several processes */
     double stall_limit_s;
-    /* the run fails if a step takes longer than this, or if processes take longer than this to connect; 0: a step has
-     * no limit, and connecting has one of 120 s */
+    /* The run fails if a step, the connection of the processes or that of one NCCL communicator takes longer than this.
+     * 0: a step has no limit, processes have 120 s to connect, and an NCCL communicator has 60 s. */
     double step_limit_s;
     /* on a GPU, with records_trace: the times of ops come from CUPTI's records; false: from CUDA events */
     bool times_by_cupti;

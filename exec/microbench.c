@@ -23,6 +23,8 @@ enum {
         768, /* the side of the square product that occupies a core for some 10 ms */
     HOLDING_PRODUCT_SIDE_GPU =
         12288, /* its side for a GPU with HOLDING_PRODUCT_REFERENCE_SMS multiprocessors */
+    /* the number of multiprocessors for which HOLDING_PRODUCT_SIDE_GPU was chosen; it is also used if that of the
+     * device is not known */
     HOLDING_PRODUCT_REFERENCE_SMS = 132,
     SUSTAINED_REPEATS_MAX = 20000, /* the most repetitions of an op in a sustained point */
 };

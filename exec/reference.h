@@ -98,7 +98,7 @@ struct reference_routing {
     int64_t micro_batch;
     uint32_t row_piece_count;
     bool routes_by_subsequence;
-    /* how many copies each expert gets; NULL: equally many */
+    /* how copies of tokens are dealt to experts; NULL: evenly */
     const struct routing *uneven_expert_routing;
 };
 

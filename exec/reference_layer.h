@@ -52,7 +52,8 @@ struct reference_saved_activations {
     struct reference_saved_expert_values experts;
 };
 
-/* The rounding of results when they are stored, and the state of the random numbers that it uses. */
+/* How far results move at random when they are stored, as rounding could move them, and the state of the random numbers
+ * that this uses. */
 struct reference_rounding_state {
     struct reference_rounding rounding;
     uint64_t random_state;
@@ -75,7 +76,7 @@ double *reference_zeros(struct arena *arena, size_t rows, size_t cols);
 double *reference_sum_of_two_arrays(struct arena *arena, const double *a, const double *b,
                                     size_t count);
 
-/* Moves each element of x other than 0 by a random amount, as storing it with fewer digits would (struct
+/* Moves each element of x other than 0 by a random amount, at most as far as rounding to fewer digits would (struct
  * reference_rounding), and returns x. Moves none if significand_bits is 0. */
 double *reference_perturb_like_rounding(struct reference_rounding_state *storage, double *x,
                                         size_t count);

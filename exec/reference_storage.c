@@ -1,4 +1,4 @@
-/* Arrays of the reference, and the random rounding of the results that it stores. */
+/* Arrays of the reference, and the random movement, in place of rounding, of the results that it stores. */
 #include "exec/reference_layer.h"
 
 #include <math.h>

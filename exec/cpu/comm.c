@@ -31,10 +31,11 @@ struct group_instance {
     bool *has_reached_barrier;  /* (barriers_per_step, member_count) */
 };
 
-/* One message between two ranks. phase_passes_by_collective is 2 once both ranks have given their operands, and 4 once
- * the bytes have moved. */
+/* One message between two ranks. */
 struct comm_message {
     struct member_call calls_of_sender_and_receiver[2]; /* of the sender, of the receiver */
+    /* how often the two ranks together have passed a phase: 2 once both have given their operands, and 4 once the bytes
+     * have moved */
     uint32_t phase_passes;
 };
 

@@ -72,7 +72,8 @@ struct attention_fused_part {
     int64_t window; /* the most keys that a query sees; 0: all that the mask allows */
     uint8_t mask;   /* enum fused_mask */
 };
-/* Finds the part of a tile that a fused kernel computes. Returns false if no fused mask equals the tile's. */
+/* Finds the part of a tile that a fused kernel computes. Returns false if no fused mask equals the tile's, or if cuDNN
+ * does not take its window: the part then has fewer than two queries, or more queries than keys. */
 bool attention_find_fused_part(const struct work *work, struct attention_fused_part *part);
 
 /* ---- attention by products and kernels of our own: attention_tiles.c ---- */

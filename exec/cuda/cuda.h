@@ -265,7 +265,8 @@ const struct fused_documents *cuda_documents_of_op(const struct cuda_rank *rank,
 /* ---- times.c: the times of ops ---- */
 
 /* Call these before and after the launches of an op, with the lock of its rank held: CUPTI then assigns everything that
- * is launched between the two calls to the op. An op that launches nothing needs neither. */
+ * is launched between the two calls to the op. The first one also records that the op has launched work
+ * (has_launched_by_op). An op that launches nothing needs neither. */
 void cuda_begin_cupti_range_of_op(const struct cuda_rank *rank, uint32_t op);
 void cuda_end_cupti_range(void);
 /* True if the run records a trace, and times each op by CUDA events before and after it; false without a trace, and if

@@ -18,9 +18,9 @@
  * it does not write what the product reads or writes. The library is not asked here; it may have no algorithm. */
 enum product_epilogue epilogue_for_product(const struct ir *ir, uint32_t product);
 
-/* True if one kernel (cuda_add_norm()) may compute both an addition of two tensors and the next op, a norm of the sum.
- * The conditions are those of epilogue_for_product(), but the norm may write over a term of the addition, and its
- * statistics may overlap what the addition reads. */
+/* True if one kernel (cuda_add_norm()) may compute both op `sum`, an addition of two tensors, and the next op, a norm
+ * of its result. The conditions are those of epilogue_for_product(), but the norm may write over a term of the
+ * addition, and its statistics may overlap what the addition reads. */
 bool epilogue_addition_can_compute_norm(const struct ir *ir, uint32_t sum);
 
 /* RoPE and the pack or unpack beside it, which one kernel (cuda_rotated_pack()) may compute. They are consecutive ops

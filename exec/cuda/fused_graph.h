@@ -25,13 +25,15 @@ enum uid {
     UID_DV,
     UID_DELTA,  /* the dot product of dO and O in each row and head, which cuDNN wants in memory */
     UID_DQ_SUM, /* fp32, of dQ's size: the sum of dQ over blocks of keys */
-    UID_SCALE,
-    UID_SCORE_OF_MASKED_PAIRS,
-    UID_ONE,
-    UID_QUERY_COUNT,
-    UID_KEY_COUNT,
-    UID_WINDOW,
-    UID_SCORE_BEYOND_DOCUMENT,
+    /* numbers given by value */
+    UID_SCALE,                 /* the factor of scores before the softmax */
+    UID_SCORE_OF_MASKED_PAIRS, /* minus infinity */
+    UID_ONE,                   /* 1: UID_DELTA is the dot product times this */
+    UID_QUERY_COUNT,           /* without documents: the queries */
+    UID_KEY_COUNT,             /* without documents: the keys */
+    UID_WINDOW,                /* the most keys that a query sees */
+    UID_SCORE_BEYOND_DOCUMENT, /* minus infinity */
+    /* tensors with memory */
     UID_Q_ROWS, /* for documents: the rows of each, and at which element of each tensor it begins */
     UID_KV_ROWS,
     UID_Q_OFFSET,

@@ -206,7 +206,8 @@ int cuda_embedding_backward(struct cuda_array table, struct cuda_array dy, const
 /* ---- rotations of heads: kernels_rope.cu ---- */
 
 /* The shape of RoPE: a row has `stride` elements, of which the first heads x dim are its heads. The last `rotated`
- * columns of each head are rotated, and all other columns of the row copied. direction 1 rotates, -1 rotates back. */
+ * columns of each head are rotated, and all other columns of the row copied. rotation_sign 1 rotates, -1 rotates
+ * back. */
 struct cuda_rope_shape {
     int64_t rows, heads, dim, rotated, stride;
     double theta;
@@ -219,7 +220,7 @@ int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
 enum { CUDA_ROTATED_PAIRS_MAX = 256 };
 /* With `packs`, computes cuda_rope() and then cuda_pack(); else, cuda_unpack() and then cuda_rope(). It reads and
  * writes memory once, and every bit is that of the two functions. The first heads x dim columns of a row of pack.whole
- * are its heads; turn.stride is not read. These conditions must hold:
+ * are its heads; rope_shape.stride is not read. These conditions must hold:
  * - arrays that are read and arrays that are written do not overlap;
  * - rotated / 2, dim and the widths of blocks are multiples of 8;
  * - the blocks that are left out (block_cols 0) are the last ones;

@@ -35,6 +35,7 @@ void nccl_links_poll(struct cuda *cuda)
 
 /* ---- opening and closing of links ---- */
 
+/* Makes the stream, the event and the two numbers by which barriers run and links are connected. */
 static enum status open_barrier_stream(struct nccl_links *l, struct diag *diag)
 {
     const char *call = "cudaMalloc (of NCCL's barriers)";

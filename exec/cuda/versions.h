@@ -22,10 +22,13 @@ enum nvidia_library {
     NVIDIA_LIBRARY_COUNT
 };
 
+/* What a rule forbids. */
 enum version_rule_effect {
     VERSION_REFUSED, /* the library is not used */
-    VERSION_BACKWARD_NEEDS_WHOLE_TILES, /* cuDNN: a backward needs a number of keys that is a multiple of VERSION_TILE */
-    VERSION_SPLIT_K_NEEDS_WHOLE_PARTS /* cuBLASLt: a product is split along k only if k is a multiple of VERSION_SPLIT */
+    /* cuDNN: no backward runs whose number of keys is not a multiple of VERSION_TILE */
+    VERSION_BACKWARD_NEEDS_WHOLE_TILES,
+    /* cuBLASLt: no product is split along k whose k is not a multiple of VERSION_SPLIT */
+    VERSION_SPLIT_K_NEEDS_WHOLE_PARTS
 };
 
 enum { VERSION_TILE = 128, VERSION_SPLIT = 64 };
