@@ -122,7 +122,8 @@ char *arena_printf(struct arena *arena, const char *format, ...)
  * bytes are next to each other in a heap, so that they share huge pages; larger blocks have mappings of their own. If
  * the kernel grants no huge pages, all this works without them. */
 enum {
-    LARGE_BLOCK_BYTES = 1 << 17, /* 128 KiB */
+    /* 128 KiB: allocations of at least this many bytes get huge pages */
+    LARGE_BLOCK_BYTES = 1 << 17,
     HEAP_BLOCK_BYTES = 1 << 25,
     HEAP_GROWTH_BYTES = 1 << 25, /* bytes by which the heap grows */
     /* free bytes at the end of the heap: if there are more, they go back to the kernel */

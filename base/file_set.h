@@ -57,9 +57,9 @@ enum status file_set_add(struct file_set *files, const char *path, const char *d
  * files of the set replace. Add at least one other file after it. */
 void file_set_delete_file_at_end(struct file_set *files, const char *path);
 
-/* Opens a file that is written while its text is made. text_flush_to_file_if_long(out) writes and empties the text
- * whenever it is long (base/text.h). file_set_close_file() writes the rest, reports failures, and releases *out. To
- * abandon the file, call text_release(out) in its place. Only one file can be open at a time. */
+/* Adds a file to the set and opens it, to be written while its text is made. text_flush_to_file_if_long(out) writes and
+ * empties the text whenever it is long (base/text.h). file_set_close_file() writes the rest, reports failures, and
+ * releases *out. To abandon the file, call text_release(out) in its place. Only one file can be open at a time. */
 enum status file_set_open_file(struct file_set *files, const char *path, struct text *out,
                                struct diag *diag);
 enum status file_set_close_file(struct file_set *files, struct text *out, struct diag *diag);
@@ -74,6 +74,7 @@ bool file_set_has(const struct file_set *files, const char *path);
 /* Frees the set. If file_set_end() was not called or failed, the hidden files that it did not rename are removed. */
 void file_set_release(struct file_set *files);
 
+/* One file for file_set_write_files(): its path, and the bytes that become its contents. */
 struct file_set_path_and_data {
     const char *path, *data;
     size_t size;

@@ -1,5 +1,5 @@
-/* base/open_file.h: all bytes of an open file, and a lock on it, whatever interrupts the calls. A failure leaves its
- * cause in errno. */
+/* base/open_file.h: writes or reads all bytes of an open file, and locks it. Reads and writes that a signal
+ * interrupts go on. `file` is a file descriptor. A failure leaves its cause in errno. */
 #ifndef BASE_OPEN_FILE_H
 #define BASE_OPEN_FILE_H
 

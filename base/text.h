@@ -14,10 +14,9 @@
 struct text {
     char *data;
     size_t size, capacity;
-    /* writes the text to the file that flush_context stands for, and empties the text; NULL: all of it stays in memory
-     * */
+    /* takes the text away, such as into a file, and empties it; NULL: all of the text stays in memory */
     void (*flush)(struct text *text);
-    void *flush_context; /* for `flush` */
+    void *flush_context; /* data for `flush`, such as the struct file_set; only `flush` uses it */
 };
 
 void text_release(struct text *text);

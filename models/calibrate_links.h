@@ -14,7 +14,7 @@
 #include "models/calibrate.h"
 #include "models/cluster.h"
 
-/* LINK_CLASS_ROW(symbol, name, description): the classes of links */
+/* Applies LINK_CLASS_ROW(symbol, name, description) to every class of links. */
 #define CALIBRATE_FOR_EACH_LINK_CLASS(LINK_CLASS_ROW)                                              \
     LINK_CLASS_ROW(H2D, "h2d", "copies to a device")                                               \
     LINK_CLASS_ROW(D2H, "d2h", "copies from a device")                                             \

@@ -24,7 +24,7 @@ struct calibrate_problem {
     enum unit_kind unit[FIT_PARAMS_MAX];
     size_t param_count;
     double rms_error_limit;
-    bool needs_only_rms_error; /* only the residual of the fit is wanted */
+    bool needs_only_rms_error; /* no leave-one-out error is computed */
     /* only numbers that grow with a size are fitted (calibrate_options.fits_rates_only_if_few_sizes) */
     bool fits_rates_only;
     int impl, direction; /* for attention: enum attention_impl, enum attention_direction */

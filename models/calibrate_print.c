@@ -12,7 +12,8 @@
 
 static const struct {
     enum unit_kind unit;
-    double least_value; /* the prefix is used for values from this one on */
+    /* the unit is used for values of at least this; of several such rows the first counts */
+    double least_value;
     double scale;
     const char *name;
 } prefixes[] = {

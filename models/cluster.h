@@ -110,7 +110,8 @@ struct nic {
     double message_latency_s; /* added per message or per step of a collective by the library */
     /* seconds to start a send/receive pair, added to latency_s and message_latency_s */
     double peer_latency_s;
-    /* the most NICs of a node that carry rings over nodes; 0: all */
+    /* the most rings of a collective between domains, each over another NIC; 0: one ring for each NIC that the
+     * collective's ranks of a domain have */
     int64_t max_rings_between_domains;
     bool gpudirect; /* the NIC reads GPU memory over the GPU's lanes, without the host's memory */
     /* without gpudirect: bytes/s at which one GPU moves data through host memory to its NIC, or from it; 0: the rate of

@@ -37,7 +37,7 @@ enum cost_size {
     COST_SIZE_K,
     COST_SIZE_Q,             /* queries of attention */
     COST_SIZE_KV,            /* keys of attention */
-    COST_SIZE_Q_TIMES_HEADS, /* queries times heads */
+    COST_SIZE_Q_TIMES_HEADS, /* number of queries times number of query heads, of attention */
     COST_SIZE_DIM,           /* width of a head of q and k */
     COST_SIZE_BYTES,         /* bytes that memory-bound work and work on the host moves */
     COST_SIZE_COUNT
@@ -45,10 +45,12 @@ enum cost_size {
 
 /* The range of sizes in which a family of numbers was calibrated. */
 struct cost_calibrated_range {
-    bool is_calibrated;                    /* false: numbers are estimates; always extrapolated */
-    double smallest_size[COST_SIZE_COUNT]; /* 0, 0: this size does not matter */
+    bool is_calibrated; /* false: numbers are estimates; always extrapolated */
+    /* smallest_size[i] and largest_size[i] both 0: size i does not matter */
+    double smallest_size[COST_SIZE_COUNT];
     double largest_size[COST_SIZE_COUNT];
-    /* root mean square of the relative errors over the points; an estimate if `is_calibrated` is false */
+    /* root mean square of the relative errors over the points. If is_calibrated is false, there are no points, and it
+     * is the error that the device file states for its estimates. */
     double rms_relative_error;
     const char *source; /* the points, or why there are none */
 };

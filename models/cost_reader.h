@@ -12,7 +12,8 @@ struct cost_reader {
     struct device_cost *cost;
     struct arena *arena;
     struct diag *diag;
-    int derived_file_count; /* number of files that the present one is a base of, directly or through others */
+    /* which file is read. 0: the file that was asked for; 1: its base; 2: the base of its base; and so on */
+    int derived_file_count;
 };
 
 /* Returns a copy of text that lives as long as the costs. */

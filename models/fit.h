@@ -42,7 +42,7 @@ struct fit_problem {
     fit_model *model;
     void *context;
     double rms_error_limit;    /* largest root mean square that is accepted */
-    bool needs_only_rms_error; /* the leave-one-out error is not needed */
+    bool needs_only_rms_error; /* no leave-one-out error is computed */
 };
 
 enum fit_state {

@@ -29,19 +29,21 @@ static const struct {
 };
 
 /* The properties of a family, and the defaults of keys that a file may lack, from Transformers' configuration classes.
- * The members from `routed` on are defaults for families with experts. */
+ * The members from default_experts_per_token on are such defaults, for families with experts. */
 static const struct proxy_family {
     struct hf_family base; /* with the bit HF_PROXY */
     bool has_no_rotary_positions;
     bool bias_o, bias_ffn;        /* the layers have these biases, whatever attention_bias says */
     bool has_no_near_dense_model; /* no dense model is near: few layers, or none, have attention */
-    /* number of routed experts that a token passes; -1: the file must give it */
+    /* default of the number of routed experts that a token passes; -1: the file must give it */
     int64_t default_experts_per_token;
-    int64_t expert_width;                /* width of a routed expert; 0: intermediate_size */
-    int64_t default_shared_expert_count; /* number of shared experts, as wide as routed ones */
-    int64_t shared_width;                /* width of the only shared expert; 0: `shared` applies */
-    int64_t dense_first;                 /* number of first layers without experts */
-    /* one layer in each period has experts; 0: all layers have */
+    int64_t expert_width; /* default of the width of a routed expert; 0: intermediate_size */
+    /* default of the number of shared experts, which are as wide as routed ones */
+    int64_t default_shared_expert_count;
+    /* default of the width of all shared experts together; 0: it follows from their number */
+    int64_t shared_width;
+    int64_t dense_first; /* default of the number of first layers without experts */
+    /* default of the period, in layers, in which one layer has experts; 0: all layers have */
     int64_t default_expert_layer_period;
 } families[] = {
     /* clang-format off */

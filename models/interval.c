@@ -287,8 +287,9 @@ static double variance_of_interval(const struct interval *interval, double base)
 
 /* ---- the user's own runs ---- */
 
-/* Returns the covariance of the errors of runs i and j: 0.5 (base^2 + sum over k of sqrt(v(k, i) v(k, j))). The sum is
- * over the features k that are unmeasured for both runs; v(k, i) is the variance that feature k adds to run i. */
+/* Returns the covariance of the errors of runs i and j: 0.5 (base^2 + sum over k of sqrt(v(k, i) v(k, j))). base is the
+ * standard deviation of FEATURE_BASE, which every run has. The sum is over the features k that are unmeasured for both
+ * runs; v(k, i) is the variance that feature k adds to run i. */
 static double covariance(const struct interval *a, const struct interval *b, double base)
 {
     double sum = base * base;

@@ -26,11 +26,13 @@ static const struct {
     {"reduce_perf", WORK_REDUCE, false},
 };
 
+/* A word of a line, in the text that is read. */
 struct nccl_tests_word {
     const char *text;
     size_t size;
 };
 
+/* The state of reading a text, which may hold the outputs of several programs of nccl-tests. */
 struct nccl_tests_reader {
     struct points *points;
     struct diag *diag;

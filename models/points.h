@@ -26,7 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* POINT_ROLE(symbol, name, meaning): what the time of a point is */
+/* Applies POINT_ROLE_ROW(symbol, name, meaning) to every role of a point. The role says what the point's time is. */
 #define POINT_ROLES(POINT_ROLE_ROW)                                                                \
     POINT_ROLE_ROW(WORK, "work", "the op on its stream, from its start to its end")                \
     POINT_ROLE_ROW(START, "start", "what lies between two ends of ops that wait in a full queue")  \

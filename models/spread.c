@@ -215,7 +215,8 @@ bool spread_has_measured_number(const struct device_cost *cost, const struct clu
 /* Which numbers of a part slow_down_number_of_part() makes slower, and by how much. */
 struct slowdown {
     enum spread_machine_part part;
-    /* 0: measured numbers change, each by its own spread; else numbers that were not measured change by this factor */
+    /* 0: numbers with a spread become slower, each by the factor exp(its spread); else numbers without a spread become
+     * slower by this factor */
     double factor_for_unmeasured_numbers;
 };
 

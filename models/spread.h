@@ -32,11 +32,11 @@ enum spread_machine_part {
 /* Returns the name of a part: "products", "links within a node". */
 const char *spread_part_name(enum spread_machine_part part);
 
-/* Returns the largest spread of the numbers of a part; 0: none was measured. */
+/* Returns the largest spread of the numbers of a part; 0: no number of the part has a spread. */
 double spread_largest_of_part(const struct device_cost *cost, const struct cluster *cluster,
                               enum spread_machine_part part);
 
-/* True if any number of the machine was measured. */
+/* True if any number of the machine has a spread, and so was measured on it. */
 bool spread_has_measured_number(const struct device_cost *cost, const struct cluster *cluster);
 
 /* Returns the relative error that the device's file states for the estimated numbers of a part; 0 if the part has no

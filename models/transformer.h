@@ -329,8 +329,9 @@ int64_t transformer_adapter_parameters(const struct transformer *t);
 int transformer_step_products_per_weight(const struct transformer *t);
 
 /* Return exact numbers of parameters (elements): of the whole model; of one layer (the largest, if only some layers
- * have experts); of the tensors before the layers; of the tensors after them. A tied matrix counts once, with the
- * embedding. router_correction counts only in the number of the whole model. */
+ * have experts); of the tensors before the layers (embedding and learned positions); of the tensors after them (last
+ * norm and head). A tied matrix counts once, with the embedding. router_correction counts only in the number of the
+ * whole model. */
 int64_t transformer_parameters(const struct transformer *t);
 int64_t transformer_largest_layer_parameters(const struct transformer *t);
 int64_t transformer_embedding_parameters(const struct transformer *t);
@@ -393,11 +394,11 @@ int64_t transformer_layer_window(const struct transformer *t, int64_t layer);
 /* Counts the layers whose attention has a window. */
 int64_t transformer_count_windowed_layers(const struct transformer *t);
 
-/* Does what transformer_layer_attention_flops() does for causal attention, but only pairs count that a window or the
- * block-sparse pattern leaves visible. The result is a mean over the layers. In a layer with a window of w < s tokens a
- * sequence has s w - w^2 / 2 pairs; if the window is a chunk, half the sum of the squares of the chunks' lengths. In
- * block-sparse attention a token attends to all earlier tokens of its own chunk, and to the kept tokens of every
- * earlier chunk. */
+/* Returns the forward flops of the core of causal attention over one sequence of s = seq_len tokens, as the mean over
+ * the layers. Only pairs count that a window or the block-sparse pattern leaves visible. In a layer with a window of
+ * w < s tokens a sequence has s w - w^2 / 2 pairs; if the window is a chunk, half the sum of the squares of the chunks'
+ * lengths. In block-sparse attention a token attends to all earlier tokens of its own chunk, and to the kept tokens of
+ * every earlier chunk. */
 double transformer_visible_attention_flops(const struct transformer *t, int64_t seq_len);
 
 #endif

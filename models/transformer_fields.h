@@ -25,6 +25,7 @@ struct transformer_field {
     int name_count;
 };
 
+/* The number of fields of a model, which is the number of rows of transformer_fields[]. */
 #define TRANSFORMER_FIELD_COUNT 50
 
 extern const struct transformer_field transformer_fields[TRANSFORMER_FIELD_COUNT];

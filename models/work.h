@@ -58,7 +58,8 @@ enum take_order {
     TAKE_SEND, /* the rank's own rows that others need, in the order in which it sends them */
     TAKE_ARRIVED_ROWS_TO_POSITIONS, /* the rows that arrived: from the order by sender to the order of positions */
     TAKE_RESULTS_TO_SENDER_ORDER, /* the results for these rows: from the order of positions back to the order by sender */
-    TAKE_ROWS_TO_ROUND_ORDER, /* own rows and rows that arrived, to the packed order of a round (schedule/ir/tile_plan.h) */
+    /* own rows and rows that arrived: into the packed order of a round (schedule/ir/tile_plan.h) */
+    TAKE_ROWS_TO_ROUND_ORDER,
     TAKE_COUNT
 };
 /* The function that an activation applies to its input, or to its gate if it has one. OF_KIND: silu for swiglu,
@@ -75,14 +76,15 @@ enum activation_function {
 /* The function by which a router makes scores from logits; its values are those of enum router
  * (models/transformer.h). */
 enum route_score { ROUTE_SOFTMAX, ROUTE_SOFTMAX_OF_CHOSEN, ROUTE_SIGMOID, ROUTE_SCORE_COUNT };
-/* The costs by which an operator of a recorded program takes its time. */
+/* The cost formula that gives the time of an operator of a recorded program. */
 enum opaque_cost {
     OPAQUE_TAKES_NO_TIME, /* it takes no time */
-    OPAQUE_MATMUL,        /* those of WORK_MATMUL */
-    OPAQUE_MATMUL_TN,     /* those of WORK_MATMUL of form TN: gradients of the weights of groups */
-    OPAQUE_ATTENTION,     /* those of WORK_ATTENTION */
-    OPAQUE_ATTENTION_BACKWARD, /* those of WORK_ATTENTION_BACKWARD */
-    /* the others: its bytes at the bandwidth share of this class of memory-bound work (docs/costs.md, "Bytes") */
+    OPAQUE_MATMUL,        /* that of WORK_MATMUL */
+    OPAQUE_MATMUL_TN,     /* that of WORK_MATMUL of form TN: gradients of the weights of groups */
+    OPAQUE_ATTENTION,     /* that of WORK_ATTENTION */
+    OPAQUE_ATTENTION_BACKWARD, /* that of WORK_ATTENTION_BACKWARD */
+    /* OPAQUE_STREAM and those after it: that of memory-bound work. Each is a class of kinds (docs/costs.md, "Bytes"),
+     * and the operator's bytes move at the share of the memory bandwidth that kinds of the class reach. */
     OPAQUE_STREAM,
     OPAQUE_REDUCE,
     OPAQUE_PERMUTE,
