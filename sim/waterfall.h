@@ -39,7 +39,8 @@ enum cause {
     CAUSE_DOCUMENT_IMBALANCE,
     CAUSE_OFFLOAD, /* copies between device and host, collectives on such data, host work */
     CAUSE_HOST,    /* the host issues ops; host_sync and barrier ops */
-    /* without a pipeline: this rank has ended and others have not. And what jitter adds (sim/jitter.h) */
+    /* for a rank that is in no pipeline: waiting for other ranks after its own last op. For all ranks: the seconds that
+     * jitter adds (sim/jitter.h) */
     CAUSE_OTHER,
     CAUSE_COUNT
 };

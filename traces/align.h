@@ -65,9 +65,9 @@ struct align_sequence {
     size_t gap_row_count, gap_row_capacity;
     uint32_t *rows; /* rows of the trace in the order in which they were added */
     size_t row_count, row_capacity;
-    /* While rows are added: calls of a collective and copies into its buffer that have been added, and the message to
-     * which they belong has not. They are rows[pending_begin .. pending_begin + pending_rows), and take
-     * pending_rows_s. */
+    /* Pending rows are calls of a collective and copies into its buffer, while its message has not been added. They
+     * become part of the item of the next message, or an item of their own if none follows. They are rows[pending_begin
+     * .. pending_begin + pending_rows), and take pending_rows_s. */
     uint32_t pending_rows, pending_begin;
     double pending_rows_s;
     struct compare_layer_period forward_period; /* the period of the forward pass */

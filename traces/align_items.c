@@ -56,6 +56,7 @@ static void extend_last_attention_item(struct align_sequence *s, double seconds)
     }
 }
 
+/* Appends a row of the trace to s->rows[], which has all rows that were added, items or not. */
 static void append_trace_row(struct align_sequence *s, uint32_t row)
 {
     if (s->row_count == s->row_capacity) {

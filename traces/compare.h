@@ -51,10 +51,10 @@ struct compare_exposed {
     double measured_busy_s, measured_exposed_s;
 };
 
-/* The period of the forward pass, which is a layer. */
+/* What repeats in the forward pass: the items of a layer. */
 struct compare_layer_period {
-    size_t item_count; /* items (struct align_item) of one period; 0: nothing repeats */
-    size_t repeat_count;
+    size_t item_count;   /* items (struct align_item) of one period; 0: nothing repeats */
+    size_t repeat_count; /* number of whole periods */
 };
 
 /* All-zero is empty. Borrows the traces that it was made from. */

@@ -101,6 +101,7 @@ static double median_seconds(const struct trace *trace, const struct instance *i
     return comparison_sort_and_find_median(scratch, count);
 }
 
+/* Returns how many instances in a row, from `begin` on and below `end`, are of the same op of the same rank. */
 static size_t length_of_equal_instances(const struct instance *instance, size_t begin, size_t end)
 {
     size_t i = begin + 1;

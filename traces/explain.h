@@ -46,9 +46,10 @@ struct explanation {
     struct arena arena;
     struct explain_rank *times_of_ranks; /* ascending by rank */
     size_t rank_count;
-    size_t least_waiting_rank_index; /* index in times_of_ranks[] of the rank that waits least */
-    size_t measured_steps;           /* number of measured steps */
-    double predicted_s, measured_s;  /* step times of the slowest rank */
+    /* index in times_of_ranks[] of the rank that waits least, for which the others wait */
+    size_t least_waiting_rank_index;
+    size_t measured_steps;          /* number of measured steps */
+    double predicted_s, measured_s; /* step times of the rank that waits least */
     /* The smallest comparison.matched_time_share of the measured traces (traces/compare.h). Below
      * COMPARE_MATCHED_SHARE_MIN, the causes may come from work that does not correspond. */
     double matched_time_share;

@@ -1,5 +1,5 @@
-/* traces/explain_tile.h: splits the time of one rank's step by cause (enum explain_part). Private to
- * traces/explain*.c. */
+/* traces/explain_tile.h: splits the time of one rank's step into parts (enum explain_part): kernels by class, messages,
+ * copies, waits for other ranks, idle time. Private to traces/explain*.c. */
 #ifndef TRACES_EXPLAIN_TILE_H
 #define TRACES_EXPLAIN_TILE_H
 
@@ -17,7 +17,8 @@ struct explain_row {
     uint32_t message_number;
     uint8_t part; /* enum explain_part */
     double start_s, end_s;
-    double message_move_start_s; /* for a message: the time at which its last rank arrives */
+    /* for a message: the time at which its last rank arrives, of the ranks that arrive before this row ends */
+    double message_move_start_s;
 };
 
 struct explain_rows {
@@ -26,9 +27,9 @@ struct explain_rows {
 };
 
 void explain_add_row(struct explain_rows *rows, const struct explain_row *row);
-/* Orders the rows and sets their message_move_start_s. together: the rows are recordings of several ranks, each with a
- * clock of its own. Their times are shifted first so that messages end at the same time on all ranks, in the median
- * over messages. */
+/* Sorts the rows by step, rank and start, and sets message_move_start_s of messages. together: the rows are recordings
+ * of several ranks, each with a clock of its own. Their times are shifted first so that messages end at the same time
+ * on all ranks, in the median over messages. */
 void explain_align_and_sort_rows(struct explain_rows *rows, bool together);
 void explain_rows_release(struct explain_rows *rows);
 

@@ -197,10 +197,12 @@ struct external_result {
     double relative_error;
     double step_s; /* for a training step: its predicted seconds */
     double peak_bytes, reserved_bytes;
-    /* the predicted figure that is compared with the second metric; NAN: none */
+    /* for a training step: the predicted bytes that are compared with the second metric; NAN: there are none, as where
+     * that metric is not of memory */
     double predicted_memory_bytes;
     double memory_error; /* predicted / measured - 1 of the memory figure that is compared */
-    /* why the prediction failed, for the status "error: ..."; NULL: it did not */
+    /* the reason that is printed after the outcome in the status, "error: ...": why there is no prediction, why it is
+     * wrong, or why its error does not count in means; NULL: no reason is given */
     const char *prediction_failure_text;
 };
 

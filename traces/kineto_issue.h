@@ -32,9 +32,9 @@ struct kineto_issue_step {
     size_t gpu_waiting_call_count; /* number of calls that had to wait for the GPU */
     size_t pause_count;     /* number of calls with a pause, in the call or in the gap before it */
     double sum_of_pauses_s; /* sum of the gaps and calls that are pauses */
-    /* The number of launches into an empty stream, and the sum of the times from the start of such a call to the
-     * start of its kernel. */
+    /* number of launches that began when no earlier kernel ran or waited on their stream */
     size_t empty_stream_launch_count;
+    /* sum over these launches of the seconds from the start of the call to the start of its kernel */
     double total_empty_stream_launch_delay_s;
 };
 

@@ -168,8 +168,8 @@ static void add_item(struct reader *r, struct pickle_value *to, struct pickle_va
     to->byte_or_item_count++;
 }
 
-/* Adds the values that are on the stack from index `from` on to a collection. They stay on the
- * stack, too. */
+/* Adds the values on the stack, from index `from` on, to a collection. They stay on the stack: the caller removes
+ * them. */
 static void copy_stack_items_to_collection(struct reader *r, struct pickle_value *to, size_t from)
 {
     bool dict = to->kind == PICKLE_DICT;

@@ -81,8 +81,9 @@ static size_t count_rows_of_sort(const struct rows_between_blocks_of_side *gap, 
     return count;
 }
 
-/* Makes a match of the rows of a sort (of both sorts, with `both`) between two blocks. p, m: the predicted and the
- * measured rows there. Measured rows are strays if there is no such predicted row, or if they are of CLASS_OTHER. */
+/* Makes a match of rows between two blocks: of the optimizer's rows (sort BETWEEN_OPTIMIZER), of all other rows
+ * (BETWEEN_WORK), or, with `both`, of all rows. p, m: the predicted and the measured rows there. Measured rows are
+ * strays if there is no such predicted row, or if they are of CLASS_OTHER. */
 static void match_outside_rows_of_sort(struct row_match_maker *maker,
                                        const struct rows_between_blocks_of_side *p,
                                        const struct rows_between_blocks_of_side *m, int sort,

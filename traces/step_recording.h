@@ -82,7 +82,8 @@ struct step_event {
     double flops, read_bytes, written_bytes;
     /* of collectives: bytes of the whole tensor that is gathered, scattered or reduced */
     double full_tensor_bytes;
-    /* for an uneven all-to-all: the most bytes that are sent to one rank; 0: every rank gets the same */
+    /* for an uneven all-to-all: the bytes that this rank sends to the rank that gets most of it; 0: every rank gets the
+     * same */
     double most_bytes_sent_to_one_rank;
     /* for an uneven all-to-all that sends to one rank only: the index of that rank in the group; -1: no rank or several
      * ranks get bytes, or the group has_ranks_in_other_order */

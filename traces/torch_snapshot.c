@@ -55,9 +55,9 @@ static const char *source_file_of_frame(const struct pickle_item *frame)
     return pickle_text_or(pickle_find(frame->value, "filename"), "");
 }
 
-/* Replaces *out by the name of the place that allocated a block, "modeling.py:120 forward": the innermost frame in the
- * user's code; else the innermost frame in Python; else, in a thread of autograd or a bare native thread, words that
- * say so; else the innermost frame of all. Without any frame, words say that no stack was recorded. */
+/* Sets *out to the name of the place that allocated a block, "modeling.py:120 forward". This is the innermost frame in
+ * the user's code; else the innermost frame in Python; else, in a thread of autograd or a bare native thread, words
+ * that say so; else the innermost frame of all. Without any frame, words say that no stack was recorded. */
 static void set_allocation_site_name(struct text *out, const struct pickle_value *block)
 {
     const struct pickle_value *frames = pickle_find(block, "frames");

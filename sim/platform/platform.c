@@ -27,8 +27,8 @@ void flow_table_release(struct flow_table *flows)
 
 /* ---- links by (kind, owner, part) ---- */
 
-/* Returns the number of the list, among those of a kind, in which a link is: the link's owner. For the cap of a pair it
- * is the sender's rank, for another cap the cap's number (its part). */
+/* The links of a kind are kept in lists. Returns the number of the list of the link with owner a and part b: the owner;
+ * for the cap of a rank's flow to one peer, the rank; for another cap, the cap's number. */
 static uint32_t link_owner_index(enum link_kind kind, uint32_t a, uint32_t b)
 {
     if (kind != LINK_RATE_CAP_OF_FLOW)

@@ -45,8 +45,9 @@ enum link_kind {
     LINK_KIND_COUNT
 };
 
-/* The second number of a LINK_RATE_CAP_OF_FLOW (its part) is PLATFORM_RANK_PAIR_CAP_BIT | (rank * PLATFORM_CAP_PEERS +
- * peer) for the cap of a rank's flow to one peer. Other caps are numbered from 0. */
+/* The `part` of a link of kind LINK_RATE_CAP_OF_FLOW is the number of the cap. For the cap of a rank's flow to one peer
+ * it is PLATFORM_RANK_PAIR_CAP_BIT | (rank * PLATFORM_CAP_PEERS + peer); for other caps it is a number without that
+ * bit. */
 #define PLATFORM_RANK_PAIR_CAP_BIT 0x80000000u
 enum { PLATFORM_CAP_PEERS = 1024 };
 

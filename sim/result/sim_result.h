@@ -81,7 +81,7 @@ struct sim_result {
     double *start_s, *end_s;
 
     struct sim_peak (*peak)[MEMORY_COUNT]; /* [class_count] */
-    /* over the nodes; HBM's stays zero */
+    /* [memory] the highest peak of any node; the element of HBM, which is no host memory, stays all-zero */
     struct sim_node_peak node_peak_by_host_memory[MEMORY_COUNT];
 
     /* the links of the simulated replica that carried something; those of the other replicas carried the same */

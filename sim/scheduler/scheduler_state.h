@@ -20,12 +20,16 @@ struct rank_state {
     uint32_t rank, role;
     /* index of the class's first op in the arrays that have an element per op and class */
     size_t first_row;
-    uint32_t issued_op_count;          /* ops [0, issued_op_count) have been issued */
-    uint32_t blocking_op;              /* the op that blocks the host; IR_NONE: none */
-    double host_busy_until_s;          /* date until which the host has worked */
-    uint32_t ended_op_count;           /* ops that have ended */
-    uint32_t *send_channel_by_comm;    /* [comm_class_count] channel class, or IR_NONE */
-    uint32_t *receive_channel_by_comm; /* [comm_class_count] of shifts */
+    uint32_t issued_op_count; /* ops [0, issued_op_count) have been issued */
+    uint32_t blocking_op;     /* the op that blocks the host; IR_NONE: none */
+    double host_busy_until_s; /* date until which the host has worked */
+    uint32_t ended_op_count;  /* ops that have ended */
+    /* [comm_class_count] class of the rank's channel; for a shift, of the channel on which the rank sends; IR_NONE: the
+     * rank has none */
+    uint32_t *send_channel_by_comm;
+    /* [comm_class_count] for a shift: class of the channel on which the rank receives; IR_NONE: it has none, or the
+     * comm class is no shift */
+    uint32_t *receive_channel_by_comm;
     struct kernel_overlap {
         /* the op that has begun or is about to begin on the compute stream; IR_NONE: there is none */
         uint32_t op;

@@ -34,9 +34,9 @@ struct fold {
     uint32_t *class_by_channel;        /* [channel_count] */
     uint32_t *lowest_channel_by_class; /* [channel_class_count] the lowest channel */
 
-    /* The flows to start for an event on a channel of a class: flow[flow_begin_by_transfer[t]..flow_begin_by_transfer[t
-     * + 1]), where t is the transfer of the class's lowest channel. The range is empty for other channels' transfers.
-     * */
+    /* The flows to start for an event on a channel of a class are flow[flow_begin_by_transfer[t] ..
+     * flow_begin_by_transfer[t + 1]), where t is the transfer of the class's lowest channel. The range is empty for
+     * transfers of other channels. */
     uint32_t *flow_begin_by_transfer; /* [transfer_count + 1] */
     uint32_t *flow;
 

@@ -87,7 +87,8 @@ struct flow_count_of_class_on_link {
     uint32_t link, flow, count;
 };
 
-/* The quotient of one component (fold_flows.h), and scratch arrays that are indexed by class. */
+/* The numbers from which the network that replaces one component is made (fold_flows.h, "Quotient"), and scratch arrays
+ * that are indexed by class. */
 struct class_network {
     /* [count] an entry for each class of links and each class of flows on these links */
     struct flow_count_of_class_on_link *entry;

@@ -219,9 +219,8 @@ struct extrapolated_start_check {
     uint64_t *deciding_dependency_bits_by_op;
 };
 
-/* Returns when an op ends in the whole list. In the short list, op `from` refers to op `op`: it waits for `op`, or is
- * `op` itself. In the whole list, copy number `copy` of `from` (0: `from` itself) refers in the same way to an op,
- * whose end is returned. */
+/* Copy number `copy` of op `from` (0: `from` itself) waits for an op of the whole list as `from` waits for `op` in the
+ * short list. Returns when that op of the whole list ends. If from == op, returns when the copy itself ends. */
 static double end_of_awaited_op_s(const struct extrapolated_start_check *c, uint32_t from,
                                   uint32_t copy, uint32_t op)
 {

@@ -105,7 +105,8 @@ struct traffic {
 
     uint32_t comm_class_count;
     struct comm_class *comm;
-    /* not a comm class itself: it has the variants that all P2P comm classes share, one for each number of bytes */
+    /* the variants that all comm classes of kind COMM_P2P share, one for each number of bytes. It is no comm class:
+     * only variant_count, shape_by_variant and variant_capacity are used. */
     struct comm_class variants_shared_by_p2p_classes;
     uint32_t *ops_by_comm_class;
 
@@ -114,10 +115,10 @@ struct traffic {
     uint32_t *participant;
     struct transfer *transfer;
 
-    /* [rank_count][comm_class_count] the rank's channel in each comm class; for shifts, the channel on which it sends
-     * */
+    /* [rank_count][comm_class_count] the rank's channel in each comm class; for shifts, the channel on which it sends;
+     * IR_NONE: none */
     uint32_t *channel_by_rank_and_comm;
-    /* [rank_count][comm_class_count] for shifts: the channel on which the rank receives */
+    /* [rank_count][comm_class_count] for shifts: the channel on which the rank receives; IR_NONE: none */
     uint32_t *receive_channel_by_rank_and_comm;
 
     /* The next four arrays have an element for each op of the schedule. */

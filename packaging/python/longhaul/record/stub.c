@@ -176,7 +176,7 @@ int cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
     return SUCCESS;
 }
 
-/* Streams and events are numbers of one sequence. */
+/* Stores the handle of a new stream or event. A handle is a number, the next of one sequence, and points to nothing. */
 static int new_handle(void **handle)
 {
     static size_t last = 0x100;
@@ -208,7 +208,9 @@ static int store_zero_through_second(const void *first, int *stored)
     return SUCCESS;
 }
 
-/* Results after the second are optional, and callers of ours leave them null. */
+/* Defines a function that stores a result through its second argument, here always 0. Arguments after the second are
+ * ignored: the further results of cudaStreamGetCaptureInfo() are valid only while a stream is captured, and here none
+ * is. */
 #define DEFINE_CALL_THAT_ZEROES_SECOND(function)                                                                    \
     int function(const void *first, int *stored)                                                   \
     {                                                                                              \
