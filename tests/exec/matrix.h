@@ -137,12 +137,12 @@ static const char *const factor_core_plans[] = {
 
 enum { LEVELS_MAX = 32 }; /* of a factor */
 
-/* a product */
+/* One configuration, which is a product of the factors: the level of each. */
 struct matrix_row {
     uint8_t level[FACTOR_COUNT];
 };
 
-/* the number of levels that each factor may take */
+/* How many levels of each factor a test tries, from level 0 on. */
 struct factors {
     uint8_t levels[FACTOR_COUNT];
 };
@@ -193,7 +193,7 @@ static inline struct factors factors_with_all_levels(void)
     }};
 }
 
-/* Returns the product as a request in fp32, with the attention of the CPU. */
+/* Returns the configuration as a request in fp32, with the attention of the CPU. */
 static inline struct request product_request(const struct matrix_row *product)
 {
     size_t count;

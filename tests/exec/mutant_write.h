@@ -66,8 +66,8 @@ struct mutant_writer {
 };
 
 /* Appends op `op` of w->from to w->to. It waits for the same ops as before, except those that are not written yet.
- * With w->renew it also waits for each earlier op that conflicts with it, and waits that follow from others are left
- * out. */
+ * With w->is_derived_again it also waits for each earlier op that conflicts with it, and waits that follow from others
+ * are left out. */
 static inline void write_op_of_mutant(struct mutant_writer *w, uint32_t op)
 {
     const struct op_table *t = &w->from->op;

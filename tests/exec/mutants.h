@@ -56,7 +56,7 @@ static inline bool has_waits(const struct ir *ir, uint32_t op)
     return ir->op.wait_count[op] > 0;
 }
 
-/* An op loses one of its waits. */
+/* Removes one wait of an op. */
 static inline bool remove_wait(struct mutant *m)
 {
     uint32_t op = draw_op_passing(m, has_waits);
@@ -70,7 +70,7 @@ static inline bool remove_wait(struct mutant *m)
     return true;
 }
 
-/* An op waits for an earlier op than it should. */
+/* Replaces a wait of an op by a wait for an earlier op. */
 static inline bool wait_for_earlier_op(struct mutant *m)
 {
     uint32_t op = draw_op_passing(m, has_waits);
@@ -86,7 +86,7 @@ static inline bool wait_for_earlier_op(struct mutant *m)
     return true;
 }
 
-/* A buffer is free too early: one op of its free set is replaced by an op up to eight places before it. */
+/* Frees a buffer too early: replaces one op of its free set by an op up to eight places before it. */
 static inline bool free_too_early(struct mutant *m)
 {
     struct ir *ir = m->ir;
@@ -103,7 +103,7 @@ static inline bool free_too_early(struct mutant *m)
     return true;
 }
 
-/* A buffer lies where another one of the same memory begins, if it fits there. */
+/* Moves a buffer to the offset of another one of the same memory, if it fits there. */
 static inline bool overlap_another_buffer(struct mutant *m)
 {
     struct ir *ir = m->ir;
@@ -267,7 +267,7 @@ static inline bool is_attention(const struct ir *ir, uint32_t op)
     return ir->op.kind[op] == WORK_ATTENTION || ir->op.kind[op] == WORK_ATTENTION_BACKWARD;
 }
 
-/* Attention has the other mask, or a causal one that is off by a token. */
+/* Gives an attention the other mask, or a causal one that is off by a token. */
 static inline bool exchange_mask(struct mutant *m)
 {
     uint32_t op = draw_op_passing(m, is_attention);
@@ -287,7 +287,7 @@ static inline bool is_communication(const struct ir *ir, uint32_t op)
     return work_kind_info(ir->op.kind[op])->stream == STREAM_COMM;
 }
 
-/* A message or collective goes to another group. */
+/* Gives a message or a collective another group. */
 static inline bool exchange_group(struct mutant *m)
 {
     uint32_t op = draw_op_passing(m, is_communication);
@@ -307,7 +307,7 @@ static inline bool has_peer(const struct ir *ir, uint32_t op)
            ir->op.kind[op] == WORK_RECV;
 }
 
-/* A message goes the other way, or one member farther. */
+/* Makes a message go the other way, or one member farther. */
 static inline bool exchange_peer(struct mutant *m)
 {
     uint32_t op = draw_op_passing(m, has_peer);
@@ -326,7 +326,7 @@ static inline bool is_all_reduce(const struct ir *ir, uint32_t op)
     return ir->op.kind[op] == WORK_ALL_REDUCE;
 }
 
-/* An all-reduce takes the maximum in place of the sum, or the sum in place of the maximum. */
+/* Makes an all-reduce take the maximum in place of the sum, or the sum in place of the maximum. */
 static inline bool exchange_reduction(struct mutant *m)
 {
     uint32_t op = draw_op_passing(m, is_all_reduce);
@@ -469,7 +469,7 @@ static inline bool scale_gradients(struct mutant *m)
     return changed > 0;
 }
 
-/* A buffer, or in a quarter of the draws the schedule, has another dtype. */
+/* Changes the dtype of a buffer or, in a quarter of the draws, of the schedule. */
 static inline bool change_dtype(struct mutant *m)
 {
     struct ir *ir = m->ir;
@@ -487,7 +487,7 @@ static inline bool change_dtype(struct mutant *m)
     return *dtype != old;
 }
 
-/* An op has a wrong phase, region, layer, chunk, step or micro-batch. */
+/* Changes the phase, region, layer, chunk, step or micro-batch of an op. */
 static inline bool change_op_phase_layer_or_step(struct mutant *m)
 {
     struct op_table *t = &m->ir->op;
@@ -574,7 +574,9 @@ static inline bool change_tokens_line(struct mutant *m)
 static const struct {
     const char *name;
     mutation *make;
-    bool changes_meaning; /* in half of its mutants waits, lifetimes and arena are computed anew */
+    /* a fault of meaning (top of this file), in half of whose mutants waits, lifetimes and arena are derived anew;
+     * false: a fault of order or memory */
+    bool changes_meaning;
 } mutations[] = {
     {"dropped wait", remove_wait, false},
     {"earlier wait", wait_for_earlier_op, false},

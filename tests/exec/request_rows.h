@@ -8,8 +8,8 @@
 /* Rows are written {request, weights, activations, profile}. */
 struct request_row {
     struct request request; /* the members below replace those of the same name in it */
-    int weights;            /* enum choice_weights */
-    int activations;        /* enum choice_activations; 0: all are kept */
+    int weights;            /* enum weights_choice */
+    int activations;        /* enum activations_choice; 0: all are kept */
     const char *profile;    /* NULL: "published" */
 };
 

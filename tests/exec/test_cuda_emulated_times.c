@@ -155,11 +155,11 @@ static void records_of_another_run_are_forgotten(void)
     hand_release(&h);
 }
 
-/* Runtime calls that fail, and the message, which names them. */
+/* Calls of the CUDA runtime that fail, and words of the message, which name the call. */
 static const struct {
     const char *call, *words;
     enum status status;
-    int after; /* number of calls that succeed before */
+    int after; /* number of these calls that succeed before the one that fails */
 } failing_runtime_calls[] = {
     {"cudaDeviceSynchronize", "cudaDeviceSynchronize: error: ", STATUS_SYSTEM, 0},
     {"cudaDeviceSynchronize",

@@ -74,6 +74,8 @@ struct run {
     struct diag diag;
 };
 
+/* Builds a schedule of layouts[layout] and the state of a training run of it. Returns false, after a failed check, if
+ * that fails. */
 static bool make_training_run(struct run *run, size_t layout, uint64_t seed, int32_t *tokens)
 {
     struct request request = {.model = &shapes[0],

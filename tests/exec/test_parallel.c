@@ -72,6 +72,7 @@ static void parts_of_loop_run_in_parallel(void)
     pthread_barrier_destroy(&barrier_of_parts);
 }
 
+/* The processors are divided among ranks, and each rank has one thread at least. */
 static void every_rank_gets_a_thread(void)
 {
     CHECK("one rank", parallel_threads_per_rank(1, 1) >= 1);

@@ -97,6 +97,7 @@ static void every_pipeline_computes_the_reference(void)
     }
 }
 
+/* With every choice of weights, the two data-parallel ranks of each stage compute the reference. */
 static void stages_with_zero_compute_reference(void)
 {
     for (int p = CHOICE_PIPELINE_1F1B; p < CHOICE_PIPELINE_MSP; p++) {

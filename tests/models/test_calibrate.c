@@ -189,9 +189,9 @@ static void the_file_is_read_back(void)
     fixture_release(&f);
 }
 
-/* ---- refused_fits ---- */
+/* ---- points that are refused ---- */
 
-/* Each function adds the points of a row of `refused_fits`. */
+/* Each function adds the points, or the lines of a header, of a row of `refused_fits`. */
 
 static void add_one_product(struct calibrate_fixture *f)
 {

@@ -7,7 +7,8 @@
  * two rates. */
 static const struct {
     const char *label;
-    double slower; /* the product after seconds of them, over the short run */
+    /* time of the product after seconds of products, divided by that in a short run; neither has the kernel's start */
+    double slower;
     double watts;
 } powers[] = {
     {"1.2 times as long: 1.44 times the limit", 1.2, 576},

@@ -67,8 +67,10 @@ static const struct {
     int64_t tp, pp, gpus;
     bool host;
     double layer_s;
-    double variance;   /* what is added to base^2 */
-    const char *named; /* the largest */
+    /* what the run's unmeasured features add to .05^2; without the feature of short layers if layer_s is 1 */
+    double variance;
+    /* the words for the unmeasured feature of the largest variance; "": no feature is notable */
+    const char *named;
 } runs[] = {
     /* label, device, framework, attention, context, tp, pp, gpus, host, layer_s, variance, named */
     {"all measured", "a100", "x", "fa2", "none", 2, 1, 8, false, 1, 0, ""},

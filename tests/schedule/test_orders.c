@@ -10,6 +10,7 @@
 
 enum { STAGES_MAX = 6, CHUNKS_MAX = 4, UNITS_MAX = 24 };
 
+/* The choices of a pipeline, the actions of each stage in their order, and a label for messages. */
 struct pipeline_action_lists {
     struct choices choices;
     struct actions list[STAGES_MAX];

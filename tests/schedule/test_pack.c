@@ -58,7 +58,7 @@ static uint32_t count_missed_live_range_conflicts(const struct live_ranges *t, c
     return wrong;
 }
 
-/* Returns how many live ranges have a earliest_end_op_by_range that is not the least of their ends. */
+/* Returns for how many live ranges earliest_end_op_by_range is not the least of the range's ends. */
 static uint32_t count_wrong_earliest_end_ops(const struct live_ranges *t)
 {
     uint32_t wrong = 0;

@@ -141,6 +141,7 @@ static bool sees(const struct document_list *list, int64_t window, int64_t q, in
            (window == 0 || k > q - window);
 }
 
+/* True if exactly one piece has the pair of a query row and a key. A check fails if several pieces have it. */
 static bool pair_is_covered(const struct visible_pieces *pieces, int64_t row, int64_t key)
 {
     int times = 0;

@@ -28,7 +28,10 @@ static void the_expected_maximum_is_that_of_tables(void)
 
 static const struct {
     const char *label, *ops;
-    double standard; /* standard deviations of 1 ms that E(4) multiplies, for each rendezvous */
+    /* How much longer the step is, in units of E(4) times the standard deviation of one kernel. It is the sum, over the
+     * rendezvous that delay a kernel and over the end of the step, of the square root of the number of kernels since
+     * the rendezvous before. */
+    double standard;
 } rows[] = {
     {"nobody meets before the end", "op 0 " FILL "writes a0\nop 1 " FILL "writes a0\n", 1.41421356},
     {"a meeting between two kernels",

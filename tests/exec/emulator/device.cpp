@@ -66,7 +66,8 @@ struct Fibers {
     /* the number that each lane gives to the others of its warp (exchange()) */
     float value[2]
                [MOST_THREADS]; /* two, since lanes may be an exchange ahead of the slowest lane */
-    unsigned char exchange_parity[MOST_THREADS]; /* number of exchanges of the fiber, modulo 2 */
+    /* parity of the number of exchange() calls of the fiber; the next call uses value[exchange_parity] */
+    unsigned char exchange_parity[MOST_THREADS];
     ResumePoint scheduler;                       /* where run_block() goes on */
     const std::function<void()> *body = nullptr; /* what one thread of the kernel does */
     unsigned current = 0;                        /* the fiber that runs */
