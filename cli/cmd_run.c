@@ -152,7 +152,7 @@ static bool is_launched_per_rank(const struct options *options)
 /* Refuses a run that needs more host memory than this machine has, or that has more ranks than one process can run. If
  * the launcher does not say how many of its processes run here, only the need of this process is counted, and
  * exec_run() checks again when the processes have connected. */
-static enum status check_memory(const struct session *s, const struct training_options *how,
+static enum status check_host_has_memory_for_run(const struct session *s, const struct training_options *how,
                                 struct diag *diag)
 {
     uint32_t ranks = mesh_rank_count(&s->ir.mesh), here = ranks, processes = 1;
@@ -361,7 +361,7 @@ static enum status run_check_steps_and_report(struct session *s, struct diag *di
     if (status == STATUS_OK)
         status = set_exec_model_or_refuse_missing(s, diag);
     if (status == STATUS_OK)
-        status = check_memory(s, &most, diag);
+        status = check_host_has_memory_for_run(s, &most, diag);
     if (status == STATUS_OK)
         status = read_or_draw_tokens(s, diag);
     if (status == STATUS_OK && s->run_options.wants_check)

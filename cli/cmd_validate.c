@@ -262,7 +262,7 @@ static enum status write_validated_rows_as_csv(const struct validation *v,
     for (size_t i = 0; i < v->rows->row_count; i++) {
         result[i] = v->row[i].result;
         if (result[i].outcome == OUTCOME_OK && !v->row[i].counts_in_means)
-            result[i].prediction_failure_text = v->row[i].remark; /* why the error does not count */
+            result[i].status_reason = v->row[i].remark; /* why the error does not count */
     }
     external_print_columns(&out);
     external_print(v->rows, result, &out);

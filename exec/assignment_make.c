@@ -563,7 +563,7 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
         const struct work *shape = &ir->shape[s];
         if (assignment->routed_rows_index_by_shape[s] == IR_NONE)
             continue;
-        if (routing_why_unfit(&ir->routing, shape, group, ranks) != NULL)
+        if (routing_why_work_unfit(&ir->routing, shape, group, ranks) != NULL)
             return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                               "work on the rows of experts does not fit the routing of the "
                               "schedule; longhaul check says which");

@@ -31,7 +31,7 @@ static const struct {
 /* The properties of a family, and the defaults of keys that a file may lack, from Transformers' configuration classes.
  * The members from default_experts_per_token on are such defaults, for families with experts. */
 static const struct proxy_family {
-    struct hf_family base; /* with the bit HF_PROXY */
+    struct hf_family base; /* with the bit HF_READ_AS_DENSE_PROXY */
     bool has_no_rotary_positions;
     bool bias_o, bias_ffn;        /* the layers have these biases, whatever attention_bias says */
     bool has_no_near_dense_model; /* no dense model is near: few layers, or none, have attention */
@@ -47,57 +47,57 @@ static const struct proxy_family {
     int64_t default_expert_layer_period;
 } families[] = {
     /* clang-format off */
-    {{"mixtral", HF_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 8, .rope_theta = 1e6, .has_windows = true}, .default_experts_per_token = 2},
-    {{"qwen2_moe", HF_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 16, .bias_qkv = true, .has_windows = true, .window = 4096,
+    {{"mixtral", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 8, .rope_theta = 1e6, .has_windows = true}, .default_experts_per_token = 2},
+    {{"qwen2_moe", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 16, .bias_qkv = true, .has_windows = true, .window = 4096,
       .is_window_off_without_switch = true}, .default_experts_per_token = 4, .expert_width = 1408, .shared_width = 5632},
-    {{"qwen3_moe", HF_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 4, .qk_norm = true, .has_windows = true, .window = 4096,
+    {{"qwen3_moe", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 4, .qk_norm = true, .has_windows = true, .window = 4096,
       .is_window_off_without_switch = true}, .default_experts_per_token = 8, .expert_width = 768},
-    {{"olmoe", HF_PROXY, .parts = HF_PART_EXPERTS, .qk_norm = true, .qk_norm_wide = true}, .default_experts_per_token = 8},
-    {{"granitemoe", HF_PROXY, .parts = HF_PART_EXPERTS}, .default_experts_per_token = 2},
-    {{"phimoe", HF_PROXY, .parts = HF_PART_EXPERTS, .norm = NORM_LAYERNORM, .kv_heads = 8, .rope_theta = 1e6,
+    {{"olmoe", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS, .qk_norm = true, .qk_norm_wide = true}, .default_experts_per_token = 8},
+    {{"granitemoe", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS}, .default_experts_per_token = 2},
+    {{"phimoe", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS, .norm = NORM_LAYERNORM, .kv_heads = 8, .rope_theta = 1e6,
       .has_windows = true}, .default_experts_per_token = 2},
-    {{"gpt_oss", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_ATTENTION_SINKS, .kv_heads = 8, .head_dim = 64, .bias_qkv = true,
+    {{"gpt_oss", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS | HF_PART_ATTENTION_SINKS, .kv_heads = 8, .head_dim = 64, .bias_qkv = true,
       .rope_theta = 150000, .has_windows = true, .window = 128, .full_attention_every = 2},
      .bias_o = true, .bias_ffn = true, .default_experts_per_token = 4},
-    {{"llama4", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_UNROTATED_LAYERS | HF_PART_CHUNKED_ATTENTION, .kv_heads = 8, .head_dim = 128, .qk_norm = true,
+    {{"llama4", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS | HF_PART_UNROTATED_LAYERS | HF_PART_CHUNKED_ATTENTION, .kv_heads = 8, .head_dim = 128, .qk_norm = true,
       .rope_theta = 5e5, .has_windows = true, .window = 8192, .full_attention_every = 4, .window_key = "attention_chunk_size"},
      .default_experts_per_token = 1, .default_shared_expert_count = 1},
-    {{"llama4_text", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_UNROTATED_LAYERS | HF_PART_CHUNKED_ATTENTION, .kv_heads = 8, .head_dim = 128, .qk_norm = true,
+    {{"llama4_text", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS | HF_PART_UNROTATED_LAYERS | HF_PART_CHUNKED_ATTENTION, .kv_heads = 8, .head_dim = 128, .qk_norm = true,
       .rope_theta = 5e5, .has_windows = true, .window = 8192, .full_attention_every = 4, .window_key = "attention_chunk_size"},
      .default_experts_per_token = 1, .default_shared_expert_count = 1},
-    {{"glm4_moe", HF_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 8, .attention_bias_is_qkv_only = true},
+    {{"glm4_moe", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 8, .attention_bias_is_qkv_only = true},
      .default_experts_per_token = 8, .expert_width = 1408, .default_shared_expert_count = 1, .dense_first = 1},
-    {{"dbrx", HF_PROXY, .parts = HF_PART_EXPERTS, .norm = NORM_LAYERNORM}, .default_experts_per_token = 1},
-    {{"deepseek_v2", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LATENT_ATTENTION}, .default_experts_per_token = -1, .expert_width = 1407, .default_shared_expert_count = 2},
-    {{"deepseek_v3", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LATENT_ATTENTION},
+    {{"dbrx", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS, .norm = NORM_LAYERNORM}, .default_experts_per_token = 1},
+    {{"deepseek_v2", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LATENT_ATTENTION}, .default_experts_per_token = -1, .expert_width = 1407, .default_shared_expert_count = 2},
+    {{"deepseek_v3", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LATENT_ATTENTION},
      .default_experts_per_token = 8, .expert_width = 2048, .default_shared_expert_count = 1, .dense_first = 3},
-    {{"kimi_k2", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LATENT_ATTENTION},
+    {{"kimi_k2", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LATENT_ATTENTION},
      .default_experts_per_token = 8, .expert_width = 2048, .default_shared_expert_count = 1, .dense_first = 3},
-    {{"minicpm3", HF_PROXY, .parts = HF_PART_LATENT_ATTENTION, .tied_by_default = true}, .default_experts_per_token = 0},
-    {{"qwen3_next", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LINEAR_ATTENTION, .kv_heads = 2, .head_dim = 256, .qk_norm = true},
+    {{"minicpm3", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_LATENT_ATTENTION, .tied_by_default = true}, .default_experts_per_token = 0},
+    {{"qwen3_next", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LINEAR_ATTENTION, .kv_heads = 2, .head_dim = 256, .qk_norm = true},
      .default_experts_per_token = 10, .expert_width = 512, .shared_width = 512},
-    {{"jamba", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LINEAR_ATTENTION, .kv_heads = 8, .has_windows = true},
+    {{"jamba", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LINEAR_ATTENTION, .kv_heads = 8, .has_windows = true},
      .has_no_rotary_positions = true, .default_experts_per_token = 2, .default_expert_layer_period = 2},
-    {{"minimax", HF_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LINEAR_ATTENTION, .kv_heads = 8, .rope_theta = 1e6, .has_windows = true},
+    {{"minimax", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LINEAR_ATTENTION, .kv_heads = 8, .rope_theta = 1e6, .has_windows = true},
      .default_experts_per_token = 2},
-    {{"bloom", HF_PROXY, .parts = HF_PART_ALIBI, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true, .bias_qkv = true},
+    {{"bloom", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_ALIBI, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true, .bias_qkv = true},
      .has_no_rotary_positions = true, .bias_o = true, .bias_ffn = true},
-    {{"mpt", HF_PROXY, .parts = HF_PART_ALIBI, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true}, .has_no_rotary_positions = true},
-    {{"falcon", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true}, .default_experts_per_token = 0},
-    {{"gpt_neox", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .attention_bias = true}, .bias_ffn = true},
-    {{"gptj", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM}, .bias_ffn = true},
-    {{"phi", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .bias_qkv = true},
+    {{"mpt", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_ALIBI, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true}, .has_no_rotary_positions = true},
+    {{"falcon", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .tied_by_default = true}, .default_experts_per_token = 0},
+    {{"gpt_neox", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .attention_bias = true}, .bias_ffn = true},
+    {{"gptj", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM}, .bias_ffn = true},
+    {{"phi", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .activation = ACTIVATION_GELU, .norm = NORM_LAYERNORM, .bias_qkv = true},
      .bias_o = true, .bias_ffn = true},
-    {{"cohere", HF_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .norm = NORM_LAYERNORM, .tied_by_default = true}, .default_experts_per_token = 0},
-    {{"nemotron_h", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
-    {{"bamba", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
-    {{"zamba2", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
-    {{"falcon_h1", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
-    {{"recurrent_gemma", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
-    {{"mamba", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
-    {{"mamba2", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
-    {{"falcon_mamba", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
-    {{"rwkv", HF_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
+    {{"cohere", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_PARALLEL_BRANCHES, .norm = NORM_LAYERNORM, .tied_by_default = true}, .default_experts_per_token = 0},
+    {{"nemotron_h", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
+    {{"bamba", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
+    {{"zamba2", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
+    {{"falcon_h1", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
+    {{"recurrent_gemma", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
+    {{"mamba", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
+    {{"mamba2", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
+    {{"falcon_mamba", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
+    {{"rwkv", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_LINEAR_ATTENTION}, .has_no_near_dense_model = true},
     /* clang-format on */
 };
 
@@ -329,7 +329,7 @@ static void note_unread_keys(const struct hf_reader *r)
         for (size_t i = 0; json_is_object(nodes[n]) && i < json_member_count(nodes[n]); i++) {
             const char *name;
             const struct json_node node = json_member_at(nodes[n], i, &name);
-            const struct hf_key *key = hf_key_find(name, strlen(name), HF_PROXY);
+            const struct hf_key *key = hf_key_find(name, strlen(name), HF_READ_AS_DENSE_PROXY);
             if ((key == NULL || key->use == HF_KEY_REFUSED) && node.value != NULL &&
                 !hf_is_ignored(r, name))
                 text_printf(&names, "%s%s", names.size > 0 ? ", " : "", name);

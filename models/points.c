@@ -13,8 +13,8 @@ enum points_column {
     COLUMN_PARAMS,
     COLUMN_IN_DTYPE,
     COLUMN_OUT_DTYPE,
-    COLUMN_READS,
-    COLUMN_WRITES,
+    COLUMN_READ_OPERANDS,
+    COLUMN_WRITE_OPERANDS,
     COLUMN_IMPL,
     COLUMN_MEDIAN,
     COLUMN_P10,
@@ -242,12 +242,12 @@ static enum status read_operands(const struct record *record, struct work *work,
 {
     const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
     int64_t reads, writes;
-    if (!parse_i64(record->fields[COLUMN_READS], record->field_sizes[COLUMN_READS], &reads) ||
+    if (!parse_i64(record->fields[COLUMN_READ_OPERANDS], record->field_sizes[COLUMN_READ_OPERANDS], &reads) ||
         reads < info->reads_min || reads > info->reads_max)
-        return field_error(record, COLUMN_READS, diag, "a number of reads of this kind");
-    if (!parse_i64(record->fields[COLUMN_WRITES], record->field_sizes[COLUMN_WRITES], &writes) ||
+        return field_error(record, COLUMN_READ_OPERANDS, diag, "a number of reads of this kind");
+    if (!parse_i64(record->fields[COLUMN_WRITE_OPERANDS], record->field_sizes[COLUMN_WRITE_OPERANDS], &writes) ||
         writes < info->writes_min || writes > info->writes_max)
-        return field_error(record, COLUMN_WRITES, diag, "a number of writes of this kind");
+        return field_error(record, COLUMN_WRITE_OPERANDS, diag, "a number of writes of this kind");
     work->reads = (uint8_t)reads;
     work->writes = (uint8_t)writes;
     return STATUS_OK;

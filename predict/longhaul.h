@@ -24,7 +24,7 @@
  *
  * What a caller should know:
  *  - Nothing is printed, no option is read, no signal is caught.
- *  - A prediction forks: each simulation runs in a child process that prediction_time() waits for, because SimGrid
+ *  - A prediction forks: each simulation runs in a child process that prediction_simulate_step() waits for, because SimGrid
  *    cannot be started twice in one process. The child makes no use of the caller's threads and ends with its
  *    parent. stdout is flushed before.
  *  - Running out of memory ends the process with exit code 2 and one line on stderr (base/arena.h). A fault of
@@ -54,8 +54,8 @@ struct prediction_result {
     uint64_t arena_bytes;    /* of one device: what the schedule's plan of memory needs */
     uint64_t reserved_bytes; /* of one device: what the profile's framework would hold */
 
-    /* The members below need prediction_time(); without it they are 0. */
-    bool has_times; /* prediction_time() has succeeded */
+    /* The members below need prediction_simulate_step(); without it they are 0. */
+    bool has_times; /* prediction_simulate_step() has succeeded */
     /* live bytes of tensors, at the peak of the device whose peak is highest; the next member divides them by
      * category */
     uint64_t peak_bytes;
@@ -81,8 +81,8 @@ struct prediction_result {
     struct prediction_products products; /* of a whole step */
 };
 
-/* Reads the figures of a prediction. It may be called after prediction_make(), or after prediction_memory(), with or
- * without prediction_time(). */
+/* Reads the figures of a prediction. It may be called after prediction_make(), or after prediction_build_and_judge_memory(), with or
+ * without prediction_simulate_step(). */
 void prediction_fill_result(struct prediction_result *result, const struct prediction *prediction);
 
 #endif

@@ -49,7 +49,7 @@ static enum explain_part explain_part_of_kernel_class(enum kernel_class class)
 
 /* Adds the rows of a trace of this program. Work on host streams counts as copies. is_unpredicted_by_row: [rows] true
  * if the prediction does not have the row; NULL: the trace is the prediction. */
-static void add_longhaul_rows(struct explain_rows *rows, const struct trace *trace,
+static void add_longhaul_rows(struct rows_to_explain *rows, const struct trace *trace,
                               const bool *is_unpredicted_by_row)
 {
     const struct trace_ops *ops = &trace->ops;
@@ -97,7 +97,7 @@ static int compare_started_rows(const void *left, const void *right)
 
 /* Adds the rows of a recording. Messages that move bytes are numbered within a step in the order of their starts, which
  * is the same on all ranks: equal numbers are the same message. */
-static void add_profiler_rows(struct explain_rows *rows, const struct trace *trace,
+static void add_profiler_rows(struct rows_to_explain *rows, const struct trace *trace,
                               const bool *is_unpredicted_by_row)
 {
     const struct trace_ops *ops = &trace->ops;
@@ -154,7 +154,7 @@ static void find_step_span(const struct explain_row *row, size_t count,
  * rank in e->times_of_ranks, and returns the number of steps. represents_all: the rows are of one predicted rank, and
  * count for every rank. Our own traces have one clock, so each rank's step lasts from the first row of all ranks to the
  * last; in recordings (foreign) it lasts from the first row of the rank to its last. */
-static size_t add_step_seconds_by_part(struct explanation *e, const struct explain_rows *rows,
+static size_t add_step_seconds_by_part(struct explanation *e, const struct rows_to_explain *rows,
                                        bool foreign, bool is_measured, bool represents_all)
 {
     double step_start_and_end_s[2];
@@ -181,7 +181,7 @@ static size_t add_step_seconds_by_part(struct explanation *e, const struct expla
     return steps;
 }
 
-static void list_ranks(struct explanation *e, const struct explain_rows *rows)
+static void list_ranks(struct explanation *e, const struct rows_to_explain *rows)
 {
     e->times_of_ranks = heap_zalloc(rows->row_count + 1, sizeof *e->times_of_ranks);
     for (size_t i = 0; i < rows->row_count; i++) {
@@ -396,7 +396,7 @@ static bool *mark_unmatched_longhaul_rows(const struct trace *predicted,
     return is_unpredicted_by_row;
 }
 
-static enum status add_measured_rows(struct explain_rows *rows, const struct trace *predicted,
+static enum status add_measured_rows(struct rows_to_explain *rows, const struct trace *predicted,
                                      const struct trace *measured, const char *name, bool foreign,
                                      struct diag *diag)
 {
@@ -464,7 +464,7 @@ enum status explain_measured_traces(struct explanation *e, const struct trace *p
                                     const struct trace *const *measured, const char *const *names,
                                     size_t count, bool foreign, struct diag *diag)
 {
-    struct explain_rows p = {0}, m = {0};
+    struct rows_to_explain p = {0}, m = {0};
     enum status status = STATUS_OK;
     if (predicted->ops.count == 0)
         return diag_error(diag, (struct loc){.name = "the prediction"}, STATUS_BAD_INPUT,

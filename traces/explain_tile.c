@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void explain_add_row(struct explain_rows *rows, const struct explain_row *row)
+void explain_add_row(struct rows_to_explain *rows, const struct explain_row *row)
 {
     if (rows->row_count == rows->capacity) {
         rows->capacity = heap_next_capacity(rows->capacity, rows->row_count + 1);
@@ -17,10 +17,10 @@ void explain_add_row(struct explain_rows *rows, const struct explain_row *row)
     rows->rows[rows->row_count++].message_move_start_s = row->start_s;
 }
 
-void explain_rows_release(struct explain_rows *rows)
+void explain_rows_release(struct rows_to_explain *rows)
 {
     free(rows->rows);
-    *rows = (struct explain_rows){0};
+    *rows = (struct rows_to_explain){0};
 }
 
 static int compare_rows(const void *left, const void *right)
@@ -46,7 +46,7 @@ static int compare_messages(const void *left, const void *right)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-static struct explain_row **list_message_rows(struct explain_rows *rows, size_t *count)
+static struct explain_row **list_message_rows(struct rows_to_explain *rows, size_t *count)
 {
     struct explain_row **list = heap_alloc(rows->row_count + 1, sizeof(struct explain_row *));
     *count = 0;
@@ -84,7 +84,7 @@ static double clock_offset_s(struct explain_row *const *list, size_t count, uint
     return middle;
 }
 
-static void align_clocks_of_ranks(struct explain_rows *rows, struct explain_row *const *list,
+static void align_clocks_of_ranks(struct rows_to_explain *rows, struct explain_row *const *list,
                                   size_t count)
 {
     uint32_t first = UINT32_MAX, last = 0;
@@ -119,7 +119,7 @@ static void set_message_move_starts(struct explain_row *const *list, size_t coun
     }
 }
 
-void explain_align_and_sort_rows(struct explain_rows *rows, bool together)
+void explain_align_and_sort_rows(struct rows_to_explain *rows, bool together)
 {
     size_t count;
     struct explain_row **list = list_message_rows(rows, &count);

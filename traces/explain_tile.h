@@ -21,17 +21,17 @@ struct explain_row {
     double message_move_start_s;
 };
 
-struct explain_rows {
+struct rows_to_explain {
     struct explain_row *rows; /* ordered by step, rank and start */
     size_t row_count, capacity;
 };
 
-void explain_add_row(struct explain_rows *rows, const struct explain_row *row);
+void explain_add_row(struct rows_to_explain *rows, const struct explain_row *row);
 /* Sorts the rows by step, rank and start, and sets message_move_start_s of messages. together: the rows are recordings
  * of several ranks, each with a clock of its own. Their times are shifted first so that messages end at the same time
  * on all ranks, in the median over messages. */
-void explain_align_and_sort_rows(struct explain_rows *rows, bool together);
-void explain_rows_release(struct explain_rows *rows);
+void explain_align_and_sort_rows(struct rows_to_explain *rows, bool together);
+void explain_rows_release(struct rows_to_explain *rows);
 
 /* Splits the time from begin_s to end_s into parts, and adds the seconds of each to part_s[]. row[0..count): all rows
  * of one rank in one step. */

@@ -18,7 +18,7 @@
     X("predicted_reserved_bytes", append_bytes(out, r->reserved_bytes))                            \
     X("memory_kind", text_puts(out, kind))                                                         \
     X("memory_error", append_number(out, r->memory_error))                                         \
-    X("status", measurement_append_status(out, r->outcome, r->prediction_failure_text))
+    X("status", measurement_append_status(out, r->outcome, r->status_reason))
 
 static const char *const column_names[] = {
 #define COLUMN(symbol, name, kind, about) name,
@@ -379,13 +379,13 @@ enum status external_load_shipped(struct external_runs *runs, struct diag *diag)
 
 /* ---- printing ---- */
 
-static void append_number(struct text *out, double value)
+static void append_number_if_finite(struct text *out, double value)
 {
     if (isfinite(value))
         text_printf(out, "%.6g", value);
 }
 
-static void append_bytes(struct text *out, double bytes)
+static void append_whole_bytes_if_finite(struct text *out, double bytes)
 {
     if (isfinite(bytes))
         text_put_double(out, round(bytes));

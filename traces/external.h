@@ -203,7 +203,7 @@ struct external_result {
     double memory_error; /* predicted / measured - 1 of the memory figure that is compared */
     /* the reason that is printed after the outcome in the status, "error: ...": why there is no prediction, why it is
      * wrong, or why its error does not count in means; NULL: no reason is given */
-    const char *prediction_failure_text;
+    const char *status_reason;
 };
 
 /* Returns a result of OUTCOME_ERROR in which every number is NAN. */

@@ -50,7 +50,7 @@ static void put_rows(struct text *out, const struct external_validation *v, bool
         units_put_tokens(out, row->seq_len);
         text_puts(out, ": ");
         if (result->outcome == OUTCOME_ERROR) {
-            text_printf(out, "%.4g s; error: %s\n", row->step_s, result->prediction_failure_text);
+            text_printf(out, "%.4g s; error: %s\n", row->step_s, result->status_reason);
             continue;
         }
         text_printf(out, "%.4g -> %.4g s  %+.1f %%", row->step_s, result->step_s,

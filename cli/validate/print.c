@@ -56,7 +56,7 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
     text_printf(out, "  %-12s%s", metric, strlen(metric) < 12 ? "" : " ");
     if (result->outcome == OUTCOME_ERROR) {
         text_printf(out, "%s; error: %s\n", column_text(v, i, EXTERNAL_VALUE),
-                    result->prediction_failure_text);
+                    result->status_reason);
         return;
     }
     bool length = row->metric == METRIC_MAX_SEQ_LEN;

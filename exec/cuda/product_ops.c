@@ -195,7 +195,7 @@ static int scale_block_rows_of_factor(const struct work *work, int which)
 
 /* Returns the offset, in a product's scratch memory, of the scales of factor `which` (0 or 1) in the library's order;
  * for 2, where all scales end. Scales follow the workspace and the copy of the bias (must_cast_bias()). */
-static size_t scales_offset(const struct call *call, int which)
+static size_t offset_of_scales_in_scratch(const struct call *call, int which)
 {
     const struct work *w = call->work;
     const size_t cast = must_cast_bias(call) ? call->read[2].element_count *
@@ -220,7 +220,7 @@ enum status cuda_prepare_product(struct cuda *cuda, const struct call *call,
     if (!shape.has_scales && shape.b_type != shape.a_type)
         return report_unsupported_product_types(cuda->run, call, diag,
                                                 "its factors have different types");
-    prepared->scratch_bytes = scales_offset(call, 2);
+    prepared->scratch_bytes = offset_of_scales_in_scratch(call, 2);
     if (plan_with_next_op(cuda, call, prepared))
         return STATUS_OK;
     enum status status = STATUS_OK;
@@ -351,7 +351,7 @@ bool cuda_run_product(void *context, struct call *call)
             &call->read[2 + (w->matmul.epilogue == EPILOGUE_BIAS) + (w->matmul.accumulate != 0)];
         const void *of[2] = {scales[0].data, scales[1].data};
         for (int k = 0; k < 2 && status == 0 && scale_block_rows_of_factor(w, k) > 0; k++) {
-            float *to = (float *)(void *)((char *)stream->scratch + scales_offset(call, k));
+            float *to = (float *)(void *)((char *)stream->scratch + offset_of_scales_in_scratch(call, k));
             const int error =
                 cuda_lay_out_scales(to, of[k], k == 0 ? w->matmul.m : w->matmul.n, w->matmul.k,
                                     scale_block_rows_of_factor(w, k), stream->handle);

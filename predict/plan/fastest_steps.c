@@ -65,7 +65,7 @@ static bool is_unfit_with_last_repair(const struct setup *setup, const struct re
         const struct prediction_question question = {
             .setup = setup, .request = &request, .skips_offsets = true};
         struct prediction p = {0};
-        bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
+        bool made = prediction_build_and_judge_memory(&p, &question, NULL, NULL) == STATUS_OK;
         verdict = p.verdict;
         prediction_release(&p);
         if (!made)
@@ -125,7 +125,7 @@ static void estimate_by_short_steps(const struct rate_search *s,
 static void simulate_less_probable(const struct outcome *o, const struct request *request,
                                    struct prediction *p, struct outcome *less_probable)
 {
-    if (prediction_time(p, NULL) != STATUS_OK)
+    if (prediction_simulate_step(p, NULL) != STATUS_OK)
         return;
     *less_probable = *o;
     less_probable->request = *request;
@@ -153,7 +153,7 @@ static void predict_whole_step(const struct rate_search *s, const struct candida
         if (!repairs_apply_next(&request, &repairs))
             return;
     a->next_repair_number = (uint8_t)(node->next_repair_number + 1);
-    if (prediction_memory(&p, &question, NULL, NULL) != STATUS_OK) {
+    if (prediction_build_and_judge_memory(&p, &question, NULL, NULL) != STATUS_OK) {
         a->next_candidate_step = STAGE_SHORT;
     } else if (
         p.is_slower_than_rate_to_exceed) { /* it may be simulated later, as the best of its strategy */
@@ -163,7 +163,7 @@ static void predict_whole_step(const struct rate_search *s, const struct candida
     } else if (room_fits_asked_probability(s->setup, &p.verdict)) {
         o->request = request;
         o->verdict = p.verdict;
-        if (prediction_time(&p, NULL) == STATUS_OK)
+        if (prediction_simulate_step(&p, NULL) == STATUS_OK)
             outcome_fill_times(o, &p);
     } else {
         keep_nearest_verdict(o, &p.verdict);

@@ -247,7 +247,7 @@ static size_t fill_one_named_value(struct choice_value *value, const char *name)
     return 1;
 }
 
-static bool show_strategy(struct text *out, const struct request *r)
+static bool append_strategy_value(struct text *out, const struct request *r)
 {
     text_puts(out, r->strategy);
     return true;
@@ -260,7 +260,7 @@ static size_t strategy_values(struct choice_value *value, const struct choices *
                                 c == NULL ? NULL : strategies_list(&count)[c->strategy].name);
 }
 
-static bool show_profile(struct text *out, const struct request *r)
+static bool append_profile_value(struct text *out, const struct request *r)
 {
     const char *profile = r->profile != NULL ? r->profile : "published";
     text_puts(out, profile);
@@ -272,7 +272,7 @@ static size_t profile_values(struct choice_value *value, const struct choices *c
     return fill_one_named_value(value, c == NULL ? NULL : c->profile->name);
 }
 
-static bool show_core_plan(struct text *out, const struct request *r)
+static bool append_core_plan_value(struct text *out, const struct request *r)
 {
     text_puts(out, r->core_plan != NULL ? r->core_plan : "");
     return r->core_plan != NULL;
@@ -283,7 +283,7 @@ static size_t core_plan_values(struct choice_value *value, const struct choices 
     return fill_one_named_value(value, c == NULL ? NULL : c->core_plan);
 }
 
-static bool show_helpers(struct text *out, const struct request *r)
+static bool append_msp_weights_value(struct text *out, const struct request *r)
 {
     text_puts(out, helper_names[r->helpers]);
     return r->pipeline == CHOICE_PIPELINE_MSP && r->helpers > 0;
@@ -328,7 +328,7 @@ static enum status read_routing(struct setup *setup, const char *text, struct di
     return status;
 }
 
-static bool show_routing(struct text *out, const struct request *r)
+static bool append_routing_value(struct text *out, const struct request *r)
 {
     text_puts(out, r->routing != NULL ? r->routing->name : "even");
     return r->routing != NULL;
@@ -377,7 +377,7 @@ static enum status read_capacity(struct setup *setup, const char *text, struct d
     return STATUS_OK;
 }
 
-static bool show_capacity(struct text *out, const struct request *r)
+static bool append_expert_capacity_value(struct text *out, const struct request *r)
 {
     put_capacity(out, r->expert_capacity);
     return r->expert_capacity.capacity_factor_millionths > 0;
@@ -420,7 +420,7 @@ static enum status read_modules(struct setup *setup, const char *text, struct di
     return status;
 }
 
-static bool show_modules(struct text *out, const struct request *r)
+static bool append_recompute_modules_value(struct text *out, const struct request *r)
 {
     put_modules(out, (unsigned)r->recompute_modules);
     return r->recompute_modules != 0;
@@ -435,7 +435,7 @@ static size_t modules_values(struct choice_value *value, const struct choices *c
     return fill_one_named_value(value, NULL);
 }
 
-static bool show_shared(struct text *out, const struct request *r)
+static bool append_shared_units_value(struct text *out, const struct request *r)
 {
     if (r->pipeline != CHOICE_PIPELINE_MSP || r->shared_units == NULL)
         return false;
@@ -466,7 +466,7 @@ static size_t compile_values(struct choice_value *value, const struct choices *c
     return 1;
 }
 
-static bool show_partition(struct text *out, const struct request *r)
+static bool append_sequence_partition_value(struct text *out, const struct request *r)
 {
     text_puts(out, partition_option_names[r->length_rule]);
     return r->subsequences > 1;
@@ -485,7 +485,7 @@ static bool asks_for_offload_ratio(const struct request *r)
     return r->must_compute_offload_hidden_bytes || r->activations == CHOICE_ACTIVATIONS_RATIO;
 }
 
-static bool show_activations(struct text *out, const struct request *r)
+static bool append_activations_value(struct text *out, const struct request *r)
 {
     if (r->activations < 0 || asks_for_offload_ratio(r))
         return false;
@@ -530,7 +530,7 @@ void choices_put_offload_ratio(struct text *out, bool adaptive, double ratio)
         text_puts(out, "full");
 }
 
-static bool show_offload_ratio(struct text *out, const struct request *r)
+static bool append_offload_ratio_value(struct text *out, const struct request *r)
 {
     choices_put_offload_ratio(out, r->must_compute_offload_hidden_bytes, r->offload_ratio);
     return asks_for_offload_ratio(r);
@@ -568,7 +568,7 @@ static double sparsity(const struct transformer *m)
     return (double)(m->attention_chunk - m->attention_kept) / (double)m->attention_chunk;
 }
 
-static bool show_sparsity(struct text *out, const struct request *r)
+static bool append_sparsity_value(struct text *out, const struct request *r)
 {
     if (r->model == NULL || r->model->attention_chunk <= 0)
         return false;
@@ -640,7 +640,7 @@ static void put_adapter(struct text *out, const struct transformer *m)
                             ADAPTER_TARGET_COUNT, ",");
 }
 
-static bool show_adapter(struct text *out, const struct request *r)
+static bool append_adapter_value(struct text *out, const struct request *r)
 {
     if (r->model == NULL || r->model->adapter_rank == 0)
         return false;

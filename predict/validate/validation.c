@@ -67,11 +67,11 @@ static enum status predict_run(const struct setup *setup, const struct external_
 {
     struct prediction p = {0};
     const struct prediction_question question = {.setup = setup};
-    enum status status = prediction_memory(&p, &question, NULL, diag);
+    enum status status = prediction_build_and_judge_memory(&p, &question, NULL, diag);
     if (status == STATUS_OK)
         status = validation_check_columns(row, &p, diag);
     if (status == STATUS_OK && wants_time)
-        status = prediction_time(&p, diag);
+        status = prediction_simulate_step(&p, diag);
     if (status == STATUS_OK) {
         answer->verdict = p.verdict;
         answer->reserved = p.reserved;
@@ -360,7 +360,7 @@ static void judge_row(struct validation *v, size_t i)
     }
     const struct validated_run *answer = &v->answer[out->run_index];
     if (!answer->has_succeeded) {
-        out->result.prediction_failure_text = answer->error;
+        out->result.status_reason = answer->error;
         return;
     }
     switch (row->metric) {
@@ -412,7 +412,7 @@ static void judge_row(struct validation *v, size_t i)
     case METRIC_SEQUENCES_PER_S:
     case METRIC_TFLOPS:
     case METRIC_COUNT:
-        out->result.prediction_failure_text =
+        out->result.status_reason =
             "this metric is compared only of a training step: give measured_step_s";
         break;
     }

@@ -300,7 +300,7 @@ static void store_tensors_of_run(struct offload_by_ratio *r, struct unit_ops_of_
 
 /* Emits the copies back to the device of the tensors that a backward run reads; they start after all compute that is
  * listed so far. */
-static void load_tensors_of_run(struct offload_by_ratio *r, struct unit_ops_of_chunk *run)
+static void emit_copies_back_for_backward_run(struct offload_by_ratio *r, struct unit_ops_of_chunk *run)
 {
     const struct unit_ops_of_chunk *forward = &r->run[run->forward_run_of_backward];
     op_id ended = r->last_compute_op;
@@ -343,11 +343,11 @@ static void emit_copies_before_run(struct offload_by_ratio *r, uint32_t i)
     if (run->forward_run_of_backward == IR_NONE)
         return;
     if (!run->is_loaded)
-        load_tensors_of_run(r, run);
+        emit_copies_back_for_backward_run(r, run);
     if (r->e->choices->profile->offload_waits_per_unit)
         r->op_that_next_compute_op_awaits = run->last_offload_copy_op;
     if ((ahead = next_backward_to_load(r, i)) != NULL)
-        load_tensors_of_run(r, ahead);
+        emit_copies_back_for_backward_run(r, ahead);
 }
 
 static void append_op_of_run(struct offload_by_ratio *r, uint32_t op, bool backward)

@@ -174,11 +174,11 @@ static struct view emit_wide_product_backward(struct emit *e, uint32_t layer, en
         dx = emit_compute_tensor(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own_rows, from);
     struct view whole = tensor_keeps_gathered(e->choices)
                             ? gathered
-                            : tensor_gather(e, own, from, TENSOR_SEQUENCES, "latent_all", false);
+                            : tensor_gather(e, own, from, TENSOR_ROWS_BY_SEQUENCE, "latent_all", false);
     struct view all = tensor_product_output(e, dx, from, "d_latent_all");
     emit_matmul(e, MATMUL_NN, dy, weight_view(e, layer, weight), view_none(), all, rows->all_rows,
                 from, to);
-    tensor_reduce_scatter_rows_of_width(e, all, dx, from, TENSOR_SEQUENCES);
+    tensor_reduce_scatter_rows_of_width(e, all, dx, from, TENSOR_ROWS_BY_SEQUENCE);
     emit_weight_grad(e, layer, weight, dy, whole, to, from, rows->all_rows);
     return dx;
 }
@@ -196,7 +196,7 @@ static struct view emit_latent_norm_backward(struct emit *e, uint32_t layer, enu
 
 static struct view gather_over_tensor_ranks(struct emit *e, struct view x, int64_t cols)
 {
-    return tensor_gather(e, x, cols, TENSOR_SEQUENCES, "latent_all", false);
+    return tensor_gather(e, x, cols, TENSOR_ROWS_BY_SEQUENCE, "latent_all", false);
 }
 
 /* ---- queries ---- */
@@ -257,7 +257,7 @@ static struct view emit_latent_keys(struct emit *e, uint32_t layer, struct view 
     emit_op(e, e->stream.compute, &apart, &both, 1, (struct view[]){s->kv, *own}, 2);
     s->kv_norm = norm_latent(e, layer, WEIGHT_KV_DOWN_NORM, s->kv, rows, w->latent, &s->kv_stats);
     s->kv_norm_gathered = gather_over_tensor_ranks(e, s->kv_norm, w->latent);
-    *shared = tensor_gather_unquantised(e, *own, w->rotated, TENSOR_SEQUENCES, "latent_all");
+    *shared = tensor_gather_unquantised(e, *own, w->rotated, TENSOR_ROWS_BY_SEQUENCE, "latent_all");
     if (derived_sends_latents(e->choices))
         return s->kv_norm_gathered;
     struct view up = emit_product(e, layer, WEIGHT_KV_UP, "kv_up", s->kv_norm_gathered,
@@ -279,7 +279,7 @@ static struct view emit_keys_wide_backward(struct emit *e, uint32_t layer, struc
     struct view d = d_up;
     if (e->choices->sequence_parallel_ranks > 1)
         d = emit_compute_tensor(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own_rows, w->latent);
-    tensor_reduce_scatter_rows_of_width(e, d_up, d, w->latent, TENSOR_SEQUENCES);
+    tensor_reduce_scatter_rows_of_width(e, d_up, d, w->latent, TENSOR_ROWS_BY_SEQUENCE);
     return d;
 }
 
@@ -304,7 +304,7 @@ static void emit_keys_backward(struct emit *e, uint32_t layer, struct view d_up,
                   ? emit_compute_tensor(e, "d_k_shared", CATEGORY_ACTIVATION, rows->own_rows,
                                         w->rotated)
                   : d_shared;
-        tensor_reduce_scatter_rows_of_width(e, d_shared, own, w->rotated, TENSOR_SEQUENCES);
+        tensor_reduce_scatter_rows_of_width(e, d_shared, own, w->rotated, TENSOR_ROWS_BY_SEQUENCE);
     }
     emit_op(e, e->stream.compute, &join, (struct view[]){d, own}, 2, &d_both, 1);
     emit_product_backward(e, layer, WEIGHT_KV_DOWN, d_both, x, dx, rows->own_rows, both,

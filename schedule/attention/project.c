@@ -29,7 +29,7 @@ struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t r
     int64_t width = qkv_column_count(e);
     e->tags.region = REGION_LINEAR;
     struct view qkv = emit_compute_tensor(e, "qkv", CATEGORY_ACTIVATION, rows, width);
-    tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NT, x,
+    tensor_matmul(e, TENSOR_ROWS_BY_SEQUENCE, e->unit.rows, MATMUL_NT, x,
                   weight_view(e, layer, WEIGHT_QKV),
                   optional_weight_view(e, layer, WEIGHT_QKV_BIAS), qkv, rows, width,
                   e->choices->model->hidden);
@@ -51,7 +51,7 @@ static struct view project_next_rows_of_wqkv(struct emit *e, uint32_t layer, con
 {
     const int64_t h = e->choices->model->hidden;
     struct view y = emit_compute_tensor(e, stem, CATEGORY_ACTIVATION, rows, width);
-    tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NT, x,
+    tensor_matmul(e, TENSOR_ROWS_BY_SEQUENCE, e->unit.rows, MATMUL_NT, x,
                   view_slice(weight_view(e, layer, WEIGHT_QKV), *first * h, width * h), view_none(),
                   y, rows, width, h);
     *first += width;
@@ -77,11 +77,11 @@ void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, stru
     e->tags.region = REGION_LINEAR;
     struct view whole = tensor_keeps_gathered(e->choices)
                             ? e->layer_saved[layer].norm1_all
-                            : tensor_gather(e, x, h, TENSOR_SEQUENCES, "norm_all", true);
+                            : tensor_gather(e, x, h, TENSOR_ROWS_BY_SEQUENCE, "norm_all", true);
     struct view product = tensor_product_output(e, dx, h, "dx_all");
     emit_matmul(e, MATMUL_NN, dqkv, weight_view(e, layer, WEIGHT_QKV), view_none(), product, rows,
                 h, width);
-    tensor_reduce_input_gradient(e, product, dx, TENSOR_SEQUENCES, 3);
+    tensor_reduce_input_gradient(e, product, dx, TENSOR_ROWS_BY_SEQUENCE, 3);
     emit_weight_grad(e, layer, WEIGHT_QKV, dqkv, whole, width, h, rows);
     emit_bias_grad(e, layer, WEIGHT_QKV_BIAS, dqkv, rows, width);
     adapters_backward(e, layer, ADAPTER_Q, 3, dqkv, x, dx, rows, adapters);

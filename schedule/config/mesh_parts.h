@@ -16,7 +16,7 @@ enum mesh_part_kind {
     MESH_PART_HP,
     MESH_PART_TP,
     MESH_PART_TP_COPY, /* the ranks that hold the same key and value heads */
-    ALONG_COUNT
+    MESH_PART_KIND_COUNT
 };
 struct mesh_part {
     const char *name;

@@ -20,7 +20,7 @@ static int compare_runs(const void *left, const void *right)
 }
 
 /* Returns the runs of a sequence in ascending order, on the heap. */
-static struct core_token_run *core_runs_in_token_order(const struct core_sequence *s)
+static struct core_token_run *sorted_copy_of_core_runs(const struct core_sequence *s)
 {
     struct core_token_run *run = heap_alloc(s->run_count + 1, sizeof *run);
     if (s->run_count > 0)
@@ -58,7 +58,7 @@ static bool check_each_token_has_one_owner(const struct core_plan *plan,
                                            const struct core_sequence *s,
                                            const struct fault_place *at)
 {
-    struct core_token_run *run = core_runs_in_token_order(s);
+    struct core_token_run *run = sorted_copy_of_core_runs(s);
     int64_t *rows = heap_zalloc(plan->rank_count, sizeof *rows), next = 0;
     bool is_correct = true;
     for (size_t i = 0; i < s->run_count && is_correct; i++) {
@@ -341,7 +341,7 @@ void coverage_find_rank_loads(const struct core_plan *plan, size_t sequence,
 {
     const struct core_sequence *s = &plan->sequence[sequence];
     const struct core_plan_mask sight = {core_plan_document_list(s), plan->window_tokens};
-    struct core_token_run *run = core_runs_in_token_order(s);
+    struct core_token_run *run = sorted_copy_of_core_runs(s);
     for (uint32_t rank = 0; rank < plan->rank_count; rank++) {
         struct token_ranges queries = {0}, keys = {0};
         load[rank] = (struct coverage_rank_load){0};

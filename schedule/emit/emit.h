@@ -464,7 +464,7 @@ struct emit_combined_fwd_bwd {
      * backward does not wait for the forward. */
     op_id last_compute_of_previous_pass;
     /* while the backward is emitted, the value that emit.awaited_by_next_compute had when the forward ended */
-    op_id awaited_by_next_compute;
+    op_id awaited_when_forward_ended;
     /* the ranges of all pairs of a forward and a backward so far, in list order */
     struct listed_op_range *range;
     uint32_t range_count;

@@ -300,7 +300,7 @@ static const char *const why_dropped_once_unfit = "rows that are sent once canno
 static const char *const no_room_for_fullest = "it has no room for the rows of the fullest rank";
 static const char *const no_room_for_arrived = "it has no room for the rows that arrive";
 
-/* Does what routing_why_unfit() does for rows that are sent to the ranks of their experts, or back. */
+/* Does what routing_why_work_unfit() does for rows that are sent to the ranks of their experts, or back. */
 static const char *why_sent_rows_unfit(const struct routing *r, const struct work *work,
                                        uint32_t list, int64_t rows, uint32_t ranks)
 {
@@ -319,7 +319,7 @@ static const char *why_sent_rows_unfit(const struct routing *r, const struct wor
     return NULL;
 }
 
-/* Does what routing_why_unfit() does for rows that are copied in the order of experts, or back. */
+/* Does what routing_why_work_unfit() does for rows that are copied in the order of experts, or back. */
 static const char *why_permuted_rows_unfit(const struct routing *r, const struct work *work,
                                            uint32_t list, int64_t rows, uint32_t ranks)
 {
@@ -343,7 +343,7 @@ static const char *why_permuted_rows_unfit(const struct routing *r, const struct
                : NULL;
 }
 
-const char *routing_why_unfit(const struct routing *r, const struct work *work, uint32_t group,
+const char *routing_why_work_unfit(const struct routing *r, const struct work *work, uint32_t group,
                               uint32_t ranks)
 {
     const int64_t list = work_routing_list_index(work), dealt = work_routed_copies_per_rank(work);

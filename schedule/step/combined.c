@@ -27,7 +27,7 @@ void combined_begin_backward(struct emit *e)
     struct emit_combined_fwd_bwd *c = &e->combined;
     const op_id before = c->last_compute_of_previous_pass, awaited = e->awaited_by_next_compute;
     c->last_compute_of_previous_pass = e->last_compute;
-    c->awaited_by_next_compute = awaited;
+    c->awaited_when_forward_ended = awaited;
     e->last_compute = before;
     e->awaited_by_next_compute.i = IR_NONE;
     c->backward_begin = c->part_begin_count;
@@ -64,7 +64,7 @@ void combined_end(struct emit *e)
     const uint32_t ops = e->ir->op.count;
     uint32_t forward = 0, backward = c->backward_begin;
     if (e->awaited_by_next_compute.i == IR_NONE)
-        e->awaited_by_next_compute = c->awaited_by_next_compute;
+        e->awaited_by_next_compute = c->awaited_when_forward_ended;
     /* if the forward has more layers than the backward, its last op is listed last on the compute stream */
     if (c->begin[c->backward_begin - 1].place > c->begin[c->part_begin_count - 1].place)
         e->last_compute = c->last_compute_of_previous_pass;

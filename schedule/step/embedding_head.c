@@ -75,7 +75,7 @@ buffer_id embedding_forward(struct emit *e)
         struct view found = tensor_product_output(e, x, h, "found_all");
         emit_table_lookup(e, WEIGHT_EMBEDDING, vocabulary_group_plus_1(e, false),
                           unit_tokens_or_labels(e, e->tokens, "unit_tokens"), found, e->unit.rows);
-        tensor_reduce_scatter(e, found, x, TENSOR_SEQUENCES);
+        tensor_reduce_scatter(e, found, x, TENSOR_ROWS_BY_SEQUENCE);
     } else if (e->choices->sequence_parallel_ranks > 1) {
         struct view own =
             view_rows(e->tokens_own, e->unit.first_row / e->choices->sequence_parallel_ranks,
@@ -154,7 +154,7 @@ void embedding_backward(struct emit *e, buffer_id dx)
     if (weight_is_frozen(e, WEIGHT_EMBEDDING))
         return;
     e->tags.region = REGION_EMBEDDING;
-    struct view dx_all = tensor_gather(e, view_whole(e, dx), h, TENSOR_SEQUENCES, "dy_all", false);
+    struct view dx_all = tensor_gather(e, view_whole(e, dx), h, TENSOR_ROWS_BY_SEQUENCE, "dy_all", false);
     emit_table_gradient(e, WEIGHT_EMBEDDING, vocabulary_group_plus_1(e, false), dx_all,
                         unit_tokens_or_labels(e, e->tokens, "unit_tokens"), e->unit.rows);
     for (int64_t i = 0; has_weight(e, WEIGHT_POSITIONS) && i < e->choices->micro_batch; i++)
@@ -556,7 +556,7 @@ buffer_id head_and_loss(struct emit *e, buffer_id x)
     struct rows_of_loss_piece r = {.labels_of_all_rows =
                                        unit_tokens_or_labels(e, e->labels, "unit_labels")};
     struct view x_all =
-        tensor_gather(e, view_whole(e, normed), h, TENSOR_SEQUENCES, "norm_all", true);
+        tensor_gather(e, view_whole(e, normed), h, TENSOR_ROWS_BY_SEQUENCE, "norm_all", true);
     struct view product = tensor_product_output(e, view_whole(e, d_normed), h, "dx_all");
     buffer_id source = x_all.buffer;
     for (uint32_t i = 0;
@@ -575,7 +575,7 @@ buffer_id head_and_loss(struct emit *e, buffer_id x)
                     view_rows(product.buffer, r.piece.begin, r.piece.rows, h), r.piece.rows, h,
                     vocab);
         if (r.piece.begin + r.piece.rows == e->unit.rows && vocabulary_group_plus_1(e, true) > 0)
-            tensor_reduce_scatter(e, product, view_whole(e, d_normed), TENSOR_SEQUENCES);
+            tensor_reduce_scatter(e, product, view_whole(e, d_normed), TENSOR_ROWS_BY_SEQUENCE);
         emit_weight_grad(e, part, WEIGHT_HEAD, d_logits, r.x, vocab, h, r.piece.rows);
     }
     e->tags.chunk = IR_NONE16;

@@ -23,7 +23,7 @@ static void emit_kv_message(struct stage *s, enum work_kind kind, int64_t by, st
 }
 
 /* Returns the part of a cache that belongs to one subsequence. */
-static struct view cache_part_of_subsequence(const struct stage *s, struct view cache,
+static struct view view_of_subsequence_in_kv_cache(const struct stage *s, struct view cache,
                                              uint32_t part, int64_t width)
 {
     int64_t begin = pipeline_tokens_before_subsequence(s->choices, part),
@@ -41,8 +41,8 @@ void stage_send_kv(struct stage *s, const struct action *action)
     for (uint32_t l = layers.first; l < layers.end; l++) {
         struct kv_widths width;
         struct prefix *prefix = prefix_open_kv_caches(e, l, &width);
-        struct view kv[] = {cache_part_of_subsequence(s, prefix->k, part, width.k_width),
-                            cache_part_of_subsequence(s, prefix->v, part, width.v_width)};
+        struct view kv[] = {view_of_subsequence_in_kv_cache(s, prefix->k, part, width.k_width),
+                            view_of_subsequence_in_kv_cache(s, prefix->v, part, width.v_width)};
         for (int i = 0; i < 2; i++) {
             if (e->stage < chunk)
                 emit_kv_message(s, WORK_RECV, 1, kv[i]);
@@ -84,9 +84,9 @@ void stage_return_kv(struct stage *s, const struct action *action)
             struct prefix *prefix = prefix_open_kv_caches(e, l, &width);
             emit_sum_at_owner(
                 s, chunk,
-                cache_part_of_subsequence(s, prefix->given_dk, unit - ahead, width.k_width));
+                view_of_subsequence_in_kv_cache(s, prefix->given_dk, unit - ahead, width.k_width));
             emit_sum_at_owner(
                 s, chunk,
-                cache_part_of_subsequence(s, prefix->given_dv, unit - ahead, width.v_width));
+                view_of_subsequence_in_kv_cache(s, prefix->given_dv, unit - ahead, width.v_width));
         }
 }

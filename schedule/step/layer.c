@@ -132,7 +132,7 @@ static void mlp_up(struct emit *e, uint32_t layer, uint32_t chunk, struct view x
         up[i] = last ? emit_buffer(e, "up", CATEGORY_ACTIVATION, (enum dtype)e->choices->dtype,
                                    part.rows * width + beside * f, 0)
                      : emit_activation_buffer(e, "up", part.rows, width);
-        tensor_matmul(e, TENSOR_ANY, rows, MATMUL_NT, view_slice(x, part.begin * h, part.rows * h),
+        tensor_matmul(e, TENSOR_ROWS_IN_ANY_ORDER, rows, MATMUL_NT, view_slice(x, part.begin * h, part.rows * h),
                       weight_view(e, layer, WEIGHT_UP),
                       optional_weight_view(e, layer, WEIGHT_UP_BIAS),
                       view_rows(up[i], 0, part.rows, width), part.rows, width, h);
@@ -183,16 +183,16 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         struct view y_rows = view_rows(y, piece.begin, piece.rows, h);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         struct view x_rows = tensor_gather_input(e, view_rows(x, piece.begin, piece.rows, h), h,
-                                                 TENSOR_ANY, mlp_input_product_count(e));
+                                                 TENSOR_ROWS_IN_ANY_ORDER, mlp_input_product_count(e));
         saved->norm2_all[i] = x_rows;
         mlp_up(e, layer, i, x_rows, act, rows, CHAIN_FORWARD);
         struct view product = tensor_product_output(e, y_rows, h, "ffn_all");
-        tensor_matmul(e, TENSOR_ANY, rows, MATMUL_NT, view_rows(act, 0, rows, f),
+        tensor_matmul(e, TENSOR_ROWS_IN_ANY_ORDER, rows, MATMUL_NT, view_rows(act, 0, rows, f),
                       weight_view(e, layer, WEIGHT_DOWN), product_bias(e, layer, WEIGHT_DOWN_BIAS),
                       product, rows, h, f);
         adapters_forward(e, layer, ADAPTER_DOWN, 1, view_rows(act, 0, rows, f), product, rows,
                          &saved->down_adapters[i]);
-        tensor_reduce_scatter(e, product, y_rows, TENSOR_ANY);
+        tensor_reduce_scatter(e, product, y_rows, TENSOR_ROWS_IN_ANY_ORDER);
     }
     e->tags.chunk = IR_NONE16;
     emit_record_recomputed_module(e, RECOMPUTE_MLP, before, y);
@@ -225,8 +225,8 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
                    rows, CHAIN_AGAIN);
             e->tags.phase = PHASE_BACKWARD;
         }
-        struct view dy_rows = tensor_gather(e, own, h, TENSOR_ANY, "dy_all", false);
-        tensor_matmul(e, TENSOR_ANY, rows, MATMUL_NN, dy_rows, weight_view(e, layer, WEIGHT_DOWN),
+        struct view dy_rows = tensor_gather(e, own, h, TENSOR_ROWS_IN_ANY_ORDER, "dy_all", false);
+        tensor_matmul(e, TENSOR_ROWS_IN_ANY_ORDER, rows, MATMUL_NN, dy_rows, weight_view(e, layer, WEIGHT_DOWN),
                       view_none(), view_rows(d_act, 0, rows, f), rows, f, h);
         emit_weight_grad(e, layer, WEIGHT_DOWN, dy_rows, view_rows(saved->act[i], 0, rows, f), h, f,
                          rows);
@@ -239,11 +239,11 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         struct view x_rows = saved->norm2_all[i];
         if (!tensor_keeps_gathered(e->choices))
             x_rows = tensor_gather(e, view_rows(saved->norm2, piece.begin, piece.rows, h), h,
-                                   TENSOR_ANY, "norm_all", true);
+                                   TENSOR_ROWS_IN_ANY_ORDER, "norm_all", true);
         struct view product = tensor_product_output(e, dx_rows, h, "dx_all");
         emit_matmul(e, MATMUL_NN, view_whole(e, d_up), weight_view(e, layer, WEIGHT_UP),
                     view_none(), product, rows, h, up);
-        tensor_reduce_input_gradient(e, product, dx_rows, TENSOR_ANY, mlp_input_product_count(e));
+        tensor_reduce_input_gradient(e, product, dx_rows, TENSOR_ROWS_IN_ANY_ORDER, mlp_input_product_count(e));
         emit_weight_grad(e, layer, WEIGHT_UP, view_whole(e, d_up), x_rows, up, h, rows);
         emit_bias_grad(e, layer, WEIGHT_UP_BIAS, view_whole(e, d_up), rows, up);
         adapters_backward(e, layer, adapter_target_of_first_product(e),
@@ -449,7 +449,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     e->tags.region = REGION_LINEAR;
     struct view normed = view_whole(e, saved->norm1);
     if (model->kv_latent == 0) /* else tensor ranks gather the narrow results */
-        normed = tensor_gather_input(e, normed, h, TENSOR_SEQUENCES, QKV_PRODUCTS);
+        normed = tensor_gather_input(e, normed, h, TENSOR_ROWS_BY_SEQUENCE, QKV_PRODUCTS);
     saved->norm1_all = normed;
     attention_emitters[e->choices->attention].forward(e, layer, normed.buffer,
                                                       saved->attention_out);
@@ -458,12 +458,12 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     saved->output_projection_result = emit_activation_buffer(e, "projected", rows, h);
     struct view projected = view_whole(e, saved->output_projection_result);
     struct view product = tensor_product_output(e, projected, h, "projected_all");
-    tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NT, view_whole(e, saved->attention_out),
+    tensor_matmul(e, TENSOR_ROWS_BY_SEQUENCE, e->unit.rows, MATMUL_NT, view_whole(e, saved->attention_out),
                   weight_view(e, layer, WEIGHT_O), product_bias(e, layer, WEIGHT_O_BIAS), product,
                   e->unit.rows, h, o);
     adapters_forward(e, layer, ADAPTER_O, 1, view_whole(e, saved->attention_out), product,
                      e->unit.rows, &saved->o_adapters);
-    tensor_reduce_scatter(e, product, projected, TENSOR_SEQUENCES);
+    tensor_reduce_scatter(e, product, projected, TENSOR_ROWS_BY_SEQUENCE);
     if (kept_products_of(e->choices).o)
         emit_record_kept_product_result(e, saved->output_projection_result);
     saved->x2 = add_branch_to_residual(e, layer, WEIGHT_NORM1_AFTER, WEIGHT_O_BIAS, x,
@@ -518,8 +518,8 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     struct view d_projected = view_whole(
         e, emit_norm_after_backward(e, layer, WEIGHT_NORM1_AFTER, dx2,
                                     saved->output_projection_result, saved->norm1_after_stats));
-    struct view dx2_all = tensor_gather(e, d_projected, h, TENSOR_SEQUENCES, "dy_all", false);
-    tensor_matmul(e, TENSOR_SEQUENCES, e->unit.rows, MATMUL_NN, dx2_all,
+    struct view dx2_all = tensor_gather(e, d_projected, h, TENSOR_ROWS_BY_SEQUENCE, "dy_all", false);
+    tensor_matmul(e, TENSOR_ROWS_BY_SEQUENCE, e->unit.rows, MATMUL_NN, dx2_all,
                   weight_view(e, layer, WEIGHT_O), view_none(), view_whole(e, d_attention),
                   e->unit.rows, o, h);
     emit_weight_grad(e, layer, WEIGHT_O, dx2_all, view_whole(e, saved->attention_out), h, o,

@@ -13,7 +13,7 @@ void check_routing(struct verifier *v)
     const char **why = heap_zalloc((size_t)ir->shape_count + 1, sizeof(char *));
     uint32_t ops = 0;
     for (uint32_t s = 0; s < ir->shape_count; s++) /* a schedule has far fewer shapes than ops */
-        why[s] = routing_why_unfit(r, &ir->shape[s], ep, ranks);
+        why[s] = routing_why_work_unfit(r, &ir->shape[s], ep, ranks);
     for (uint32_t l = 0; l < r->layer_count; l++)
         if (r->share_list_by_layer[l] == ROUTING_NO_SHARE_LIST)
             verify_fail(v, "layer %" PRIu32 " of %" PRIu32 " has no shares of experts", l,

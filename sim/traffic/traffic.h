@@ -51,11 +51,11 @@ struct comm_class {
     uint16_t group;         /* IR_NONE16: none */
     int64_t distance;       /* distance in the group, for shifts, sends and receives */
     int64_t channel_number; /* channel number, for sends and receives */
-    uint32_t variant_count;
+    uint32_t distinct_shape_count;
     /* [variants] the shape of each variant. All P2P comm classes share one list, in which one shape represents all
      * shapes with as many bytes. */
-    uint32_t *shape_by_variant;
-    size_t variant_capacity;
+    uint32_t *distinct_shapes;
+    size_t distinct_shape_capacity;
     uint32_t *op_count; /* [role_count] the number of ops of the comm class in each role */
     /* [role_count] where the ids of a role's ops of the comm class begin in traffic.ops_by_comm_class[]; they are
      * ascending */

@@ -152,17 +152,17 @@ static uint16_t find_or_add_variant(struct traffic *traffic, uint16_t l, uint32_
 {
     bool p2p = traffic->comm[l].kind == COMM_P2P;
     struct comm_class *comm = p2p ? &traffic->variants_shared_by_p2p_classes : &traffic->comm[l];
-    for (uint32_t v = 0; v < comm->variant_count; v++)
-        if (comm->shape_by_variant[v] == shape ||
-            (p2p && payload_bytes_of_shape(traffic, comm->shape_by_variant[v]) ==
+    for (uint32_t v = 0; v < comm->distinct_shape_count; v++)
+        if (comm->distinct_shapes[v] == shape ||
+            (p2p && payload_bytes_of_shape(traffic, comm->distinct_shapes[v]) ==
                         payload_bytes_of_shape(traffic, shape)) ||
-            may_be_sides_of_one_collective(traffic, comm->shape_by_variant[v], shape))
+            may_be_sides_of_one_collective(traffic, comm->distinct_shapes[v], shape))
             return (uint16_t)v;
-    assert(comm->variant_count < IR_NONE16);
-    comm->shape_by_variant = heap_grow(comm->shape_by_variant, &comm->variant_capacity,
-                                       comm->variant_count + 1u, sizeof *comm->shape_by_variant);
-    comm->shape_by_variant[comm->variant_count] = shape;
-    return (uint16_t)comm->variant_count++;
+    assert(comm->distinct_shape_count < IR_NONE16);
+    comm->distinct_shapes = heap_grow(comm->distinct_shapes, &comm->distinct_shape_capacity,
+                                       comm->distinct_shape_count + 1u, sizeof *comm->distinct_shapes);
+    comm->distinct_shapes[comm->distinct_shape_count] = shape;
+    return (uint16_t)comm->distinct_shape_count++;
 }
 
 static void assign_comm_class(struct op_class_reader *reader, uint32_t role, uint32_t op)
@@ -255,9 +255,9 @@ void traffic_add_comm_classes(struct traffic *traffic)
     free(reader.last_class_of_shape);
     for (uint32_t l = 0; l < traffic->comm_class_count; l++)
         if (traffic->comm[l].kind == COMM_P2P) {
-            traffic->comm[l].shape_by_variant =
-                traffic->variants_shared_by_p2p_classes.shape_by_variant;
-            traffic->comm[l].variant_count = traffic->variants_shared_by_p2p_classes.variant_count;
+            traffic->comm[l].distinct_shapes =
+                traffic->variants_shared_by_p2p_classes.distinct_shapes;
+            traffic->comm[l].distinct_shape_count = traffic->variants_shared_by_p2p_classes.distinct_shape_count;
         }
     list_ops_by_comm_class(traffic);
 }

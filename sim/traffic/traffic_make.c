@@ -14,8 +14,8 @@ void traffic_release(struct traffic *traffic)
     for (uint32_t c = 0; c < traffic->comm_class_count; c++)
         if (traffic->comm[c].kind !=
             COMM_P2P) /* all P2P comm classes share the list of traffic->variants_shared_by_p2p_classes */
-            free(traffic->comm[c].shape_by_variant);
-    free(traffic->variants_shared_by_p2p_classes.shape_by_variant);
+            free(traffic->comm[c].distinct_shapes);
+    free(traffic->variants_shared_by_p2p_classes.distinct_shapes);
     free(traffic->comm);
     free(traffic->channel);
     free(traffic->participant);

@@ -110,7 +110,7 @@ static double add_transfer_flows(struct traffic *traffic, uint32_t channel, uint
 {
     const struct channel *c = &traffic->channel[channel];
     const struct comm_class *comm = &traffic->comm[c->comm_class];
-    uint32_t shape = comm->shape_by_variant[variant];
+    uint32_t shape = comm->distinct_shapes[variant];
     const struct work *work = &traffic->ir->shape[shape];
     const uint32_t *participant = traffic->participant + c->participant_begin;
     uint32_t rank = traffic->schedule_rank_by_planned_rank[participant[0]], to;
@@ -162,13 +162,13 @@ static struct interference_share channel_interference(const struct traffic *traf
     double sms = 0, bytes_per_s = 0;
     bool rings = false;
     bool shifts = comm->kind == COMM_COLLECTIVE &&
-                  traffic->ir->shape[comm->shape_by_variant[0]].kind == WORK_SHIFT;
+                  traffic->ir->shape[comm->distinct_shapes[0]].kind == WORK_SHIFT;
     if (comm->kind == COMM_COLLECTIVE && !shifts && comm->work_kind != WORK_BARRIER) {
         rings = true;
         double seconds = rings_transfer_s(&traffic->platform, members, 1);
         sms = rings_occupied_sms(&traffic->platform, members);
         bytes_per_s = seconds > 0 ? RING_PASSES / seconds : 0;
-        const struct work *work = &traffic->ir->shape[comm->shape_by_variant[0]];
+        const struct work *work = &traffic->ir->shape[comm->distinct_shapes[0]];
         if (work->kind == WORK_ALL_TO_ALL && work->all_to_all.once > 0 && sms > 0)
             sms = (double)work->all_to_all.channels; /* kernels of its own */
     } else if (shifts || comm->kind == COMM_P2P || comm->kind == COMM_SHIFT) {
@@ -203,12 +203,12 @@ static void add_channel_transfers(struct traffic *traffic, uint32_t channel,
         member = find_collective_members(traffic, c, &members);
     c->taken_resources = channel_interference(traffic, c, &members);
     c->first_transfer_of_channel = traffic->transfer_count;
-    for (uint32_t v = 0; v < comm->variant_count; v++) {
+    for (uint32_t v = 0; v < comm->distinct_shape_count; v++) {
         struct transfer *transfer = &traffic->transfer[traffic->transfer_count++];
         transfer->channel = channel;
         transfer->flow_begin = traffic->flows.flow_count;
         transfer->latency_s = member ? add_collective_flows(traffic, channel, &members,
-                                                            comm->shape_by_variant[v], known)
+                                                            comm->distinct_shapes[v], known)
                                      : add_transfer_flows(traffic, channel, v);
         transfer->flow_count = traffic->flows.flow_count - transfer->flow_begin;
     }
@@ -221,7 +221,7 @@ void traffic_add_transfers(struct traffic *traffic)
     struct rows_exchanged_by_pair known = {0};
     uint32_t count = 0;
     for (uint32_t c = 0; c < traffic->channel_count; c++)
-        count += traffic->comm[traffic->channel[c].comm_class].variant_count;
+        count += traffic->comm[traffic->channel[c].comm_class].distinct_shape_count;
     traffic->transfer = arena_array(&traffic->arena, count, sizeof *traffic->transfer);
     for (uint32_t c = 0; c < traffic->channel_count; c++)
         add_channel_transfers(traffic, c, &known);

@@ -116,7 +116,7 @@ static void counts_column_leaves_rows_out(void)
     CHECK_TEXT("why", v.row[1].remark, "a reason");
     CHECK_INT("one prediction", (int64_t)v.row[1].run_index, (int64_t)v.row[0].run_index);
     CHECK_INT("outcome", v.row[2].result.outcome, OUTCOME_ERROR);
-    CHECK_TEXT("contradiction", v.row[2].result.prediction_failure_text,
+    CHECK_TEXT("contradiction", v.row[2].result.status_reason,
                "the options in column args make 4, but column gpus says 8");
     CHECK("the convention is one of the args",
           fabs(v.row[3].result.predicted / v.row[0].result.predicted - 1) > 0.01);

@@ -194,7 +194,7 @@ static inline struct factors factors_with_all_levels(void)
 }
 
 /* Returns the configuration as a request in fp32, with the attention of the CPU. */
-static inline struct request product_request(const struct matrix_row *product)
+static inline struct request configuration_request(const struct matrix_row *product)
 {
     size_t count;
     const uint8_t *l = product->level;
@@ -248,10 +248,10 @@ static inline struct request product_request(const struct matrix_row *product)
 
 /* Fills *choices and returns true if the product is legal; else *why gets the reason. why may be NULL: a search asks
  * about a million products, and half of its time would go into messages. */
-static inline bool product_is_legal(const struct matrix_row *product, struct choices *choices,
+static inline bool configuration_is_legal(const struct matrix_row *product, struct choices *choices,
                                     struct diag *why)
 {
-    struct request request = product_request(product);
+    struct request request = configuration_request(product);
     if (why != NULL)
         diag_clear(why);
     struct request one = request; /* without a pipeline, to learn the degree of data parallelism */
@@ -311,7 +311,7 @@ static inline size_t index_of_level(int factor, uint8_t level)
 
 /* Draws a level of each factor. Degrees and other choices of which few values are legal together are left open, level
  * 0, in half of the draws. */
-static inline struct matrix_row draw_product(const struct factors *factors,
+static inline struct matrix_row draw_configuration(const struct factors *factors,
                                              struct check_random *random)
 {
     struct matrix_row product;
@@ -365,10 +365,10 @@ static inline void add_matrix_row_covering_pair(struct matrix_rows *rows,
     struct choices choices;
     size_t most = 0, found = 0;
     for (int draw = 0; draw < DRAWS && found < CANDIDATES; draw++) {
-        product = draw_product(factors, random);
+        product = draw_configuration(factors, random);
         product.level[f] = i;
         product.level[g] = j;
-        if (!product_is_legal(&product, &choices, NULL))
+        if (!configuration_is_legal(&product, &choices, NULL))
             continue;
         size_t count = newly_covered_pairs(rows, &product);
         found++;
@@ -383,7 +383,7 @@ static inline void add_matrix_row_covering_pair(struct matrix_rows *rows,
         rows->covered[index_of_level(f, i)][index_of_level(g, j)] = PAIR_REFUSED;
         rows->refused++;
         struct diag why = {0};
-        product_is_legal(&product, &choices, &why);
+        configuration_is_legal(&product, &choices, &why);
         snprintf(rows->reason, sizeof rows->reason, "%s %d with %s %d: %s", factor_names[f], i,
                  factor_names[g], j, why.text);
         diag_release(&why);
@@ -504,7 +504,7 @@ static inline void check_rows(const struct matrix_rows *rows, bool poison, size_
             continue;
         if (checked > 0 && checked % 25 == 0) /* for a run that is ended early */
             printf("%zu schedules checked\n", checked);
-        if (CHECK("legal", product_is_legal(&rows->row[r], &choices, &why)))
+        if (CHECK("legal", configuration_is_legal(&rows->row[r], &choices, &why)))
             check_choices(&choices, poison);
         checked++;
     }

@@ -348,7 +348,7 @@ static inline bool shape_can_be_made_wrong(const struct ir *ir, uint32_t op)
 
 /* Changes the shape of an op as a likely mix-up would: two swapped sizes, a count off by one, another matmul
  * form. */
-static inline bool change_shape(struct mutant *m)
+static inline bool make_shape_of_an_op_wrong(struct mutant *m)
 {
     uint32_t op = draw_op_passing(m, shape_can_be_made_wrong);
     struct work *work = give_own_shape(m->ir, op);
@@ -593,7 +593,7 @@ static const struct {
     {"wrong group", exchange_group, true},
     {"wrong peer", exchange_peer, true},
     {"wrong reduction", exchange_reduction, true},
-    {"wrong shape", change_shape, true},
+    {"wrong shape", make_shape_of_an_op_wrong, true},
     {"wrong scalar", change_scalar, true},
     {"wrong scalars", change_scalars, true},
     {"wrong scale", scale_gradients, true},

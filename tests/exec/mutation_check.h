@@ -172,10 +172,10 @@ static inline struct choices draw_legal_choices(struct check_random *random)
     factors.levels[FACTOR_SEQ] = 2;
     factors.levels[FACTOR_ACCUMULATION] = 2;
     do
-        product = draw_product(&factors, random);
-    while (!product_is_legal(&product, &choices, &why) || choices.seq <= TOKENS_WITHOUT_KEYS);
+        product = draw_configuration(&factors, random);
+    while (!configuration_is_legal(&product, &choices, &why) || choices.seq <= TOKENS_WITHOUT_KEYS);
     diag_release(&why);
-    struct request request = product_request(&product);
+    struct request request = configuration_request(&product);
     request.global_batch = choices.global_batch;
     request.dtype = (int)mutation_dtype;
     CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, NULL), STATUS_OK);

@@ -22,10 +22,10 @@ static bool turn(struct choices *choices, const struct matrix_row *product,
     struct diag why = {0};
     bool legal = false;
     for (int draws = 0; draws < 40 && !legal; draws++) {
-        struct matrix_row row = draw_product(factors, random);
+        struct matrix_row row = draw_configuration(factors, random);
         memcpy(&row.level[FACTOR_STRATEGY], &product->level[FACTOR_STRATEGY],
                FACTOR_HSDP_SHARD - FACTOR_STRATEGY);
-        legal = product_is_legal(&row, choices, &why);
+        legal = configuration_is_legal(&row, choices, &why);
     }
     diag_release(&why);
     return legal;

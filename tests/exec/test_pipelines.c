@@ -98,7 +98,7 @@ static void every_pipeline_computes_the_reference(void)
 }
 
 /* With every choice of weights, the two data-parallel ranks of each stage compute the reference. */
-static void stages_with_zero_compute_reference(void)
+static void weights_choices_of_stages_compute_reference(void)
 {
     for (int p = CHOICE_PIPELINE_1F1B; p < CHOICE_PIPELINE_MSP; p++) {
         bool pieces = pipeline_of_choice((enum pipeline_choice)p)->has_subsequences;
@@ -308,6 +308,6 @@ static const struct check_case cases[] = {
     {"stages of tensor ranks share subsequences", stages_of_tensor_ranks_share_subsequences},
     {"subsequences compute the reference", subsequences_compute_the_reference},
     {"sequences of a micro-batch are cut alike", micro_batch_sequences_share_lengths},
-    {"stages share their weights as one rank would", stages_with_zero_compute_reference},
+    {"stages share their weights as one rank would", weights_choices_of_stages_compute_reference},
 };
 CHECK_MAIN("pipelines", cases)

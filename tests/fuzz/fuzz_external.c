@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < all.row_count; i++) {
         check_row(&all.rows[i]);
         result[i] = external_make_unknown_result();
-        result[i].prediction_failure_text = all.rows[i].cells[EXTERNAL_NOTE];
+        result[i].status_reason = all.rows[i].cells[EXTERNAL_NOTE];
     }
     if (status == STATUS_OK) {
         external_print_columns(&first);

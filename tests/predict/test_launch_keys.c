@@ -138,7 +138,7 @@ static void check_refused(const char *file, const char *text, const char *format
 
 /* A key, argument or program of a format that is not read refuses the file, whatever else the file
  * has. */
-static void other_formats_are_refused_by_name(void)
+static void unread_launch_formats_are_refused(void)
 {
     size_t count;
     const struct launch_format *format = launch_formats(&count);
@@ -220,7 +220,7 @@ static void keys_that_many_have_are_no_format(void)
 static const struct check_case cases[] = {
     {"what is ignored has no effect", what_is_ignored_has_no_effect},
     {"what is not modelled has a reason", what_is_not_modelled_has_a_reason},
-    {"other formats are refused by name", other_formats_are_refused_by_name},
+    {"other formats are refused by name", unread_launch_formats_are_refused},
     {"formats are read by their own keys", formats_are_read_by_their_own_keys},
     {"keys that many have are no format", keys_that_many_have_are_no_format},
 };

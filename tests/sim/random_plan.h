@@ -6,7 +6,7 @@
 #include "tests/sim/machine.h"
 
 /* The numbers that are drawn for a whole schedule. */
-struct random_plan {
+struct random_cluster_schedule {
     struct check_random *random;
     uint32_t axes, size[3], ranks; /* number of axes of the mesh, ranks along each, ranks in all */
     uint32_t drawn_role_count;     /* 1, or 2: the first rank of axis 0, and all others */
@@ -40,7 +40,7 @@ static inline void make_random_cluster(struct check_random *random, uint32_t ran
 }
 
 /* Writes up to two waits on earlier ops of the role. */
-static inline void write_random_waits(struct random_plan *p, struct text *out, uint32_t begin,
+static inline void write_random_waits(struct random_cluster_schedule *p, struct text *out, uint32_t begin,
                                       uint32_t op)
 {
     int64_t waits = op > begin ? pick(p->random, 0, op - begin < 2 ? 1 : 2) : 0;
@@ -51,7 +51,7 @@ static inline void write_random_waits(struct random_plan *p, struct text *out, u
         text_printf(out, ",%lld", (long long)first + 1);
 }
 
-static inline void write_random_guard(struct random_plan *p, struct text *out)
+static inline void write_random_guard(struct random_cluster_schedule *p, struct text *out)
 {
     static const char *const test[] = {"<", ">=", "=="};
     uint32_t axis = (uint32_t)pick(p->random, 0, p->axes - 1);
@@ -61,7 +61,7 @@ static inline void write_random_guard(struct random_plan *p, struct text *out)
 }
 
 /* Returns 1 to 3000 times `unit`, which is large so that rounding to bytes does not show. */
-static inline long long random_bytes(struct random_plan *p, int64_t unit)
+static inline long long random_bytes(struct random_cluster_schedule *p, int64_t unit)
 {
     return (long long)(pick(p->random, 1, 3000) * unit);
 }
@@ -69,7 +69,7 @@ static inline long long random_bytes(struct random_plan *p, int64_t unit)
 /* Writes one op, or a send and its receive as two ops, and returns how many it wrote. draw[]: the random numbers that
  * must be the same for the ops of both roles: the kind of op (a case below), its size, its group or axis, and a variant
  * of the kind. */
-static inline uint32_t write_random_ops(struct random_plan *p, struct text *out,
+static inline uint32_t write_random_ops(struct random_cluster_schedule *p, struct text *out,
                                         const int64_t *draw, uint32_t begin, uint32_t op,
                                         const char *role)
 {
@@ -131,7 +131,7 @@ static inline uint32_t write_random_ops(struct random_plan *p, struct text *out,
 static inline void write_random_schedule(struct check_random *random, uint32_t max_ranks,
                                          struct text *out, struct cluster *c)
 {
-    struct random_plan p = {.random = random};
+    struct random_cluster_schedule p = {.random = random};
     bool uneven = pick(random, 0, 2) > 0; /* if false, all coordinates of all axes do the same */
     do {
         p.axes = (uint32_t)pick(random, 1, 3);

@@ -250,7 +250,7 @@ static void results_are_appended_to_input_rows(void)
     result[0].memory_error = 0;
     result[1].outcome = OUTCOME_WRONG;
     result[1].predicted_text = "fits";
-    result[2].prediction_failure_text = "x: 1,5\ny\n";
+    result[2].status_reason = "x: 1,5\ny\n";
     CHECK_INT("parse", parse(&f, COLUMNS "\n" ROW "\n"), STATUS_OK);
     CHECK_INT("figures",
               parse(&f,
