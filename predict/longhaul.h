@@ -8,11 +8,9 @@
  *  1. Load:    setup_load_model(&setup, "llama3-8b", NULL, NULL, &diag)
  *              setup_load_cluster(&setup, "dgx-h100", 1, 8, &diag)
  *  2. Choose:  setup_leave_request_open(&setup), then members of setup.request (struct request,
- * schedule/choices/choices.h).
- *              A member that stays open is resolved; prediction.choices says how. A profile that stays NULL is the
- *              one of the strategy's paper; `longhaul predict` takes "neutral". subsequences_set_open_choices() sets
- * the further
- *              defaults of strategy "sppo".
+ *              schedule/choices/choices.h). A member that stays open is resolved; prediction.choices says how. A
+ *              profile that stays NULL is the one of the strategy's paper; `longhaul predict` takes "neutral".
+ *              subsequences_set_open_choices() sets the further defaults of strategy "sppo".
  *  3. Ask:     struct prediction_question question = {.setup = &setup}
  *              prediction_make(&prediction, &question, &diag)
  *  4. Read:    prediction_fill_result(&result, &prediction)
@@ -24,7 +22,7 @@
  *
  * What a caller should know:
  *  - Nothing is printed, no option is read, no signal is caught.
- *  - A prediction forks: each simulation runs in a child process that prediction_simulate_step() waits for, because SimGrid
+ *  - A prediction forks: each simulation runs in a child process that prediction_time() waits for, because SimGrid
  *    cannot be started twice in one process. The child makes no use of the caller's threads and ends with its
  *    parent. stdout is flushed before.
  *  - Running out of memory ends the process with exit code 2 and one line on stderr (base/arena.h). A fault of
@@ -54,8 +52,8 @@ struct prediction_result {
     uint64_t arena_bytes;    /* of one device: what the schedule's plan of memory needs */
     uint64_t reserved_bytes; /* of one device: what the profile's framework would hold */
 
-    /* The members below need prediction_simulate_step(); without it they are 0. */
-    bool has_times; /* prediction_simulate_step() has succeeded */
+    /* The members below need prediction_time(); without it they are 0. */
+    bool has_times; /* prediction_time() has succeeded */
     /* live bytes of tensors, at the peak of the device whose peak is highest; the next member divides them by
      * category */
     uint64_t peak_bytes;
@@ -81,8 +79,8 @@ struct prediction_result {
     struct prediction_products products; /* of a whole step */
 };
 
-/* Reads the figures of a prediction. It may be called after prediction_make(), or after prediction_build_and_judge_memory(), with or
- * without prediction_simulate_step(). */
+/* Fills *result with the figures of a prediction. It may be called after prediction_make(), or after
+ * prediction_memory(), with or without prediction_time(). */
 void prediction_fill_result(struct prediction_result *result, const struct prediction *prediction);
 
 #endif
