@@ -237,8 +237,8 @@ static enum status plot_error(struct figure *f, const char *path,
     return figure_from_table(f, path, wanted, figure_error, diag);
 }
 
-/* The scales that the y axis of a figure can have. NONE: there is no y axis. EITHER: linear, or logarithmic with
- * --y-log. */
+/* The scales that the y axis of a figure can have. SCALE_NONE: there is no y axis. SCALE_EITHER: linear, or logarithmic
+ * with --y-log. */
 enum y_scale { SCALE_NONE, SCALE_LINEAR, SCALE_EITHER, SCALE_LOGARITHMIC };
 
 static const struct figure_kind {

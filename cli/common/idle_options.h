@@ -13,18 +13,20 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Sets of notes. Each note of predict/setup/choices.def, which says when an option has no effect, has a bit.
- * given_bits: the user gave the option. used_bits: a configuration that was added uses the option, so that the note
- * does not apply. All-zero is the state before the first configuration. */
+/* Which options the user gave, and which of them had an effect in some configuration. An option that was given and had
+ * an effect in none is idle. The options are those with notes in predict/setup/choices.def; an option may have several,
+ * each with its own condition, so there is a bit for each note and not for each option. given_bits: the user gave the
+ * option of the note. used_bits: in a configuration that was added, the note does not apply. All-zero is the state
+ * before the first configuration. */
 struct idle_options {
     uint64_t given_bits, used_bits;
 };
 
-/* Returns whether the user gave any of the options that have notes. */
+/* Returns whether the user gave any option that has no effect, or less than it says, in some configurations. */
 bool is_possibly_idle_option_given(const struct options *options);
 
-/* Notes which options were given and which of them a configuration uses. r: the request that the options make; c: the
- * choices that follow from it. */
+/* Sets the bits of the options that were given, and of those that a configuration uses. r: the request that the options
+ * make; c: the choices that follow from it. */
 void idle_options_add_configuration(struct idle_options *idle, const struct options *options,
                                     const struct request *r, const struct choices *c);
 

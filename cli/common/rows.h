@@ -15,15 +15,17 @@
 
 #include <stddef.h>
 
+/* What the values of a column are, and how people see them, in text and on pages ("shown ..."). JSON and CSV have the
+ * value itself: seconds, bytes or a fraction, not ms, GiB or percent. */
 enum column_kind {
     COLUMN_NAME, /* a text */
     COLUMN_TEXT, /* a text that is wrapped at the width of the screen; the last column that has a label */
-    COLUMN_NUMBER_OR_NAME,     /* a number or a text, shown as NUMBER or NAME */
+    COLUMN_NUMBER_OR_NAME,     /* a number or a text, as COLUMN_NUMBER or COLUMN_NAME */
     COLUMN_FLAG,               /* true (any number but 0) or false (0) */
     COLUMN_COUNT,              /* a whole number */
     COLUMN_INDEX,              /* a whole number, "-" if it is below 0 */
     COLUMN_NUMBER,             /* a number in SI units, shown with six digits */
-    COLUMN_SECONDS,            /* shown in ms */
+    COLUMN_SECONDS,            /* seconds, shown in ms */
     COLUMN_SECONDS_DIFFERENCE, /* a difference in seconds with its sign, shown in ms */
     COLUMN_BYTES,              /* bytes, shown as a whole number */
     COLUMN_BYTES_WITH_UNIT,    /* bytes, shown with a unit: "1.28 GiB" */
@@ -83,24 +85,25 @@ struct rows {
  * `details` to see the table; NULL: it is always shown. */
 void rows_begin(struct rows *rows, const char *key, const char *details,
                 const struct row_table *table);
-/* Fills a column NAME, TEXT or NUMBER_OR_NAME. People see "(none)" if `name` is NULL, or if it is empty and the column
- * is no TEXT. */
+/* Fills a column of the kind COLUMN_NAME, COLUMN_TEXT or COLUMN_NUMBER_OR_NAME. In text and on pages it is "(none)" if
+ * `name` is NULL, or if it is empty and the kind is not COLUMN_TEXT. name NULL: only for a COLUMN_NULLABLE. */
 void rows_put_name(struct rows *rows, const char *name);
-void rows_put_number(struct rows *rows, double value); /* for a column of numbers or flags */
-void rows_skip_column(struct rows *rows); /* for an OPTIONAL column that the row lacks */
+/* Fills a column of numbers or flags, or a COLUMN_NUMBER_OR_NAME. In text and on pages NAN is "-". */
+void rows_put_number(struct rows *rows, double value);
+void rows_skip_column(struct rows *rows); /* for a COLUMN_OPTIONAL that the row lacks */
 void rows_end(struct rows *rows);
 
-/* Fills a column ROWS: begins rows of another table, which rows_end(inner) ends. */
+/* Fills a COLUMN_NESTED_ROWS: begins rows of another table, which rows_end(inner) ends. */
 void rows_begin_nested_rows(struct rows *inner, struct rows *rows, const struct row_table *table);
 
 /* Begins a single row, which is the object `key` of JSON, the only output. After its last column, rows_end() ends
  * it. */
 void rows_begin_single_row(struct rows *rows, const char *key, const struct row_table *table);
-/* Fills a column SINGLE_ROW: begins a single row of another table, which rows_end(inner) ends. */
+/* Fills a COLUMN_NESTED_ROW: begins a single row of another table, which rows_end(inner) ends. */
 void rows_begin_nested_row(struct rows *inner, struct rows *rows, const struct row_table *table);
 
-/* Begin and end a column OBJECT. Between the two calls the caller writes the members of the object
- * to rows->json, unless rows->json is NULL. */
+/* Begin and end a COLUMN_JSON_OBJECT. Between the two calls the caller writes the members of the object to rows->json,
+ * unless rows->json is NULL. */
 void rows_begin_object(struct rows *rows);
 void rows_end_object(struct rows *rows);
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* States of a memory within this share of the window are drawn as two, the fullest and the last
- * one, since a reader could not see them apart. */
+/* The longest interval whose states are merged, as a share of the window. Of the states that begin in such an interval
+ * only two are drawn, the fullest and the last one; a figure could not show more of them apart. */
 #define MERGED_STATES_WINDOW_SHARE (1.0 / 1000)
 
 enum { CATEGORIES_MAX = 32 };
@@ -65,8 +65,8 @@ static bool is_row_of_memory(const struct trace *trace, size_t row, uint32_t ran
 /* An interval that is too short to show all states of memory in it. It is drawn as two states, the fullest and the
  * last one. */
 struct merged_states_interval {
-    bool has_change;
-    double start_s, last_s;
+    bool has_change;        /* a state was added to it (add_levels_to_interval()) */
+    double start_s, last_s; /* when its first and its last state begin */
     struct memory_levels fullest, last;
 };
 
@@ -108,7 +108,7 @@ static void add_levels_to_interval(const struct level_drawing *d,
 
 /* Draws the memory of a rank as steps, and leaves in *levels its state at the end of the window. States that are
  * close together (MERGED_STATES_WINDOW_SHARE) are drawn as two, the fullest and the last one. Returns the bytes of the
- * fullest state in the window. */
+ * fullest state in the window, in which the state at its beginning counts, too. */
 static double put_memory_states(const struct level_drawing *d, const struct trace *trace,
                                 uint32_t rank, const char *memory, struct memory_levels *levels)
 {

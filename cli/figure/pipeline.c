@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The classes of boxes, in the order of the script's colours. A class that ends in OTHER is the same work on other
- * layers, in a lighter colour (dark_or_light_box_class()). */
+/* The classes of boxes, in the order of the script's colours. BOX_x_OTHER_LAYERS is the same work as BOX_x, on layers
+ * that are drawn in a lighter colour (dark_or_light_box_class()). */
 enum box_class {
     BOX_FORWARD = 1,
     BOX_FORWARD_OTHER_LAYERS,
@@ -41,7 +41,8 @@ struct stage_box {
     double start_s, end_s;
     int32_t micro_batch; /* -1: none */
     int32_t layer_chunk; /* the chunk of layers; -1: not known */
-    /* BOX_FORWARD, BOX_BACKWARD, BOX_WEIGHT_GRADIENTS, BOX_OPTIMIZER or BOX_WORK_WITHOUT_UNIT */
+    /* BOX_FORWARD, BOX_BACKWARD, BOX_WEIGHT_GRADIENTS, BOX_OPTIMIZER or BOX_WORK_WITHOUT_UNIT; the box may be drawn in
+     * the light class (dark_or_light_box_class()) */
     uint8_t box_class;
 };
 
@@ -184,10 +185,11 @@ static struct stage_box *find_stage_boxes(const struct pipeline_trace *p, uint32
     return piece;
 }
 
-/* Returns the class of a box, whose colour is dark or light. If each stage has one chunk of layers, that chunk is dark,
- * and a chunk of another stage that the stage computes is light. If stages have several chunks, they are dark and light
- * in turn, in the order in which units first pass through them. *seen has the chunks in that order, and gets a chunk
- * that it lacks. A box of the optimizer or of other work, or of an unknown chunk, keeps its class. */
+/* Returns the class in which a box is drawn: its own, BOX_x, which is dark, or the light BOX_x_OTHER_LAYERS. If each
+ * stage has one chunk of layers, that chunk is dark, and a chunk of another stage that the stage computes is light. If
+ * stages have several chunks, they are dark and light in turn, in the order in which units first pass through them.
+ * *seen has the chunks in that order, and gets a chunk that it lacks. A box of the optimizer or of work without a unit,
+ * or of an unknown chunk, keeps its class. */
 static uint8_t dark_or_light_box_class(const struct pipeline_trace *p, uint32_t stage,
                                        const struct stage_box *piece, struct stage_chunks *seen)
 {

@@ -17,7 +17,8 @@ struct compare_report {
     /* the programs that wrote the two traces; NULL: not known */
     const char *predicted_program, *measured_program;
     const char *predicted_kernels, *measured_kernels; /* kernels of attention; NULL: not known */
-    /* the measured work that the op before it computed, too; NULL: none */
+    /* the text of `joined_ops` in the header of the measured trace: how many ops of which sorts the call of the op
+     * before them computed ("gelu 32 of 32, column_sum 0 of 64, ..."); NULL: the header has none */
     const char *work_fused_into_op_before;
     int shown_group_table; /* enum compare_criterion: only this table of groups is shown; -1: not given */
     size_t listed_ops_max; /* how many ops are listed */

@@ -20,10 +20,10 @@ struct compared {
     struct text recording;
 };
 
-/* A measured trace, and what kind of program recorded it. */
+/* A trace that was read, predicted or measured, and what kind of program recorded it. */
 struct recording {
     struct trace trace;
-    bool is_from_pytorch; /* recorded by the PyTorch profiler */
+    bool is_from_pytorch; /* the PyTorch profiler recorded it; false: `predict` or `run` wrote it */
 };
 
 /* Returns whether a text is a file of ops (ops.csv) or a recording of the PyTorch profiler. */

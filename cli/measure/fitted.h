@@ -27,7 +27,7 @@ struct fitted {
 
 void fitted_release(struct fitted *fitted);
 
-/* Drops the points of links, which are messages and copies, with fewer than min_bytes. Sets has_device and has_links
+/* Drops the points of links (messages and copies) whose payload is below min_bytes. Then sets has_device and has_links
  * by the points that are left. */
 void fitted_drop_small_link_points(struct fitted *fitted, int64_t min_bytes);
 

@@ -23,6 +23,7 @@ static bool chooses_compiled_kernels(const struct choices *c, bool host)
     return c->kernels == KERNELS_COMPILED;
 }
 
+/* True if the profile's framework takes time on the host at certain places of a step, which a run does not spend. */
 static bool chooses_framework_host_time(const struct choices *c, bool host)
 {
     (void)host;

@@ -30,9 +30,9 @@ enum cause plan_slower_cause(const struct outcome *outcome, const struct outcome
  * difference would be printed as 0. */
 void plan_put_slowdown(struct text *out, const struct outcome *outcome,
                        const struct outcome *winner);
-/* Appends the bytes that a device needs. If it is not sure that they fit, appends how likely they do: "78.8 GiB
- * (fits in 8 of 10 cases)". Otherwise, if the device is nearly full, appends how much of them is cache: "78.8 GiB
- * (9.80 GiB of it cache)". */
+/* Appends the GiB that a GPU needs. If it is not sure that they fit, appends how likely they do: "78.8 GiB (fits in 8
+ * of 10 cases)". Otherwise, if the GPU is nearly full only because its allocator has a cache, appends how much of them
+ * is cache: "78.8 GiB (9.80 GiB of it cache)". */
 void plan_put_needed_device_memory(struct text *out, const struct verdict *verdict);
 /* plan_put_base_command() appends a command without the options of a configuration. plan_put_row_options() appends
  * these options, with --seq if the length was searched for. Both together predict the configuration. */

@@ -8,9 +8,10 @@
 
 #include <stdbool.h>
 
-/* All-zero is empty. */
+/* Which rows of a ranking were predicted with which attention kernels. All-zero is empty. */
 struct kernels {
-    struct text row_names_by_attention_impl[ATTENTION_IMPL_COUNT]; /* "ulysses, fpdt" */
+    /* the names of the rows with each kind of kernels: "ulysses, fpdt"; empty: no row has them */
+    struct text row_names_by_attention_impl[ATTENTION_IMPL_COUNT];
 };
 void kernels_release(struct kernels *kernels);
 

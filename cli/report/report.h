@@ -24,7 +24,7 @@
 #include "predict/result_names.h"
 #include "predict/routing/routing_draws.h"
 
-/* Rows of `predict --json` that the screen has as lines, bars or sentences. */
+/* The indices of report_tables[], the tables of `predict --json` that the screen has as lines, bars or sentences. */
 enum {
     REPORT_TABLE_MACHINE,
     REPORT_TABLE_LINKS,
@@ -37,8 +37,9 @@ enum {
 };
 extern const struct row_table report_tables[REPORT_TABLE_COUNT];
 
-/* Rows of `predict --json --documents`. REPORT_PACKED: the packed step that the report is about; REPORT_BATCH: each
- * of several packed steps; REPORT_LATE: in such a step, the rank whose attention most often takes longest. */
+/* The indices of report_document_tables[], the tables of `predict --json --documents`. REPORT_PACKED: the packed step
+ * that the report is about; REPORT_BATCH: each of several packed steps; REPORT_LATE: in a packed step, the rank whose
+ * attention most often takes longest. */
 enum { REPORT_PACKED, REPORT_BATCH, REPORT_LATE, REPORT_DOCUMENT_TABLE_COUNT };
 extern const struct row_table report_document_tables[REPORT_DOCUMENT_TABLE_COUNT];
 
@@ -199,12 +200,12 @@ void report_put_command_with_options(struct text *out, const char *command, cons
 
 /* ---- times ---- */
 
-/* The format of a group of times: the unit that suits their sum, and the number of decimals with which the sum has four
- * or five digits: 1.234 s, 12.345 s, 123.45 s. */
+/* The format of a group of times: the largest unit of which their sum has at least 1 (else us), and as many decimals,
+ * at most 3, as leave the sum up to five digits: 1.234 s, 12.345 s, 123.45 s. */
 struct report_time_format {
-    double seconds_per_unit;
-    int decimals;
-    const char *name;
+    double seconds_per_unit; /* 1e-3 for ms */
+    int decimals;            /* how many decimals are printed */
+    const char *name;        /* the unit: "s", "ms" or "us" */
 };
 struct report_time_format report_time_format_for(double whole_s);
 /* Appends seconds such as "12.345 s", in the unit and with the decimals that suit `whole_s`. */

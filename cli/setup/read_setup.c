@@ -255,6 +255,8 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
     return STATUS_OK;
 }
 
+/* Sets the cluster of a run to the one of --cluster or, without it, to one node with the GPUs that --loopback or --gpus
+ * gives, else one GPU. Without --cluster, refuses --nodes, and --loopback together with --gpus. */
 static enum status set_gpu_count_of_run(struct setup *setup, const struct options *options,
                                         struct diag *diag)
 {

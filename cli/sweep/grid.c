@@ -289,7 +289,7 @@ void sweep_grid_put_sweep_command(struct text *out, const struct sweep_grid *gri
     text_release(&word);
 }
 
-/* Continues an FNV-1a hash with the bytes of a text, and with one more that marks its end. */
+/* Continues the digest *sum with the bytes of a text, and with a byte 0xff, which marks the end of the text. */
 static void add_to_hash(uint64_t *sum, const char *data, size_t size)
 {
     *sum = digest_add(digest_add(*sum, data, size), "\xff", 1);
@@ -316,9 +316,9 @@ static uint64_t digest_of_recordings(const char *folder)
     return sum;
 }
 
-/* Continues the hash with the bytes of the file that a value of an option names. The value is FILE, FILE:NUMBERS or
- * NAME:FILE, and only the file is hashed. If it is a folder, continues with the digests of its recordings. Does
- * nothing if there is no such file. */
+/* Continues the digest *sum with the bytes of the file that a value of an option names. The value is FILE, FILE:NUMBERS
+ * or NAME:FILE; only the bytes of the file count. If it is a folder, adds digest_of_recordings() to *sum. Does nothing
+ * if there is no such file or folder. */
 static void add_file_to_hash(uint64_t *sum, const char *option)
 {
     struct text text = {0};

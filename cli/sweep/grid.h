@@ -39,8 +39,8 @@ enum status sweep_grid_fill_options(const struct sweep_grid *grid, size_t point,
  * --vary for each axis. */
 void sweep_grid_put_sweep_command(struct text *out, const struct sweep_grid *grid);
 
-/* Returns a hash that identifies the grid. It depends on the program's version, the columns of the
- * rows, the options, the values of the axes, and the bytes of the files that options name. */
+/* Returns a digest that identifies the grid. It depends on the program's version, the columns of the rows, the options,
+ * the values of the axes, and the bytes of the files that options name. */
 uint64_t sweep_grid_identity(const struct sweep_grid *grid);
 
 #endif

@@ -111,8 +111,8 @@ static void store_row(struct sweep_journal *j, size_t point, const char *text, s
         (struct sweep_row){.text = arena_text(&j->arena, text, size), .has_point_failed = failed};
 }
 
-/* Appends a line of the journal: "checksum point - row", or "checksum point f row" for a point that failed. The
- * checksum is that of the text after it. */
+/* Appends to *out a line in the form of the journal: "checksum point - row", or "checksum point f row" for a point that
+ * failed. The checksum is that of the text after it. */
 static void put_checksummed_journal_line(struct text *out, size_t point, const struct text *row,
                                          bool failed)
 {

@@ -98,10 +98,12 @@ struct remote_worker {
     const struct sweep_grid *grid;
     const struct launcher_mpi_functions *calls;
     struct pool pool;
-    uint64_t *point_queue; /* points that no worker has: rank 0 sent them, or their process died */
+    /* [queued_point_count] points that no worker has: rank 0 sent them, or their process died */
+    uint64_t *point_queue;
     size_t queued_point_count;
     size_t unanswered_point_requests; /* requests for a point that rank 0 has not answered yet */
-    size_t queued_point_count_max;    /* the most points that are queued or requested */
+    /* points are requested only while fewer than this many are queued or requested */
+    size_t queued_point_count_max;
     /* [points] whether the process of the point has died once; if it dies again, the point fails */
     bool *died_once_by_point;
     bool was_told_to_stop;

@@ -118,8 +118,10 @@ static bool is_in_class_of_unmeasured_mechanism(const struct run_with_interval *
     return false;
 }
 
-/* The classes of runs, in the order of the printed table. class: the argument of is_run_in_class(), which is a number
- * of features, a feature or a mechanism. */
+/* The classes of runs other than those of laboratories, in the order of the printed table. class: the argument of
+ * is_run_in_class(). What it is depends on the function: a number of unmeasured features
+ * (class_by_unmeasured_feature_count()), an enum interval_feature or an enum mechanism; is_in_class_of_all_runs()
+ * ignores it. */
 static const struct {
     const char *name;
     in_class_fn *is_run_in_class;

@@ -9,9 +9,11 @@
 #include "predict/validate/external_validation.h"
 #include "predict/validate/validation.h"
 
-/* A class of runs, and how many of them are within their intervals. */
+/* A class of runs, and how many of them are within their intervals. A class has all runs, those of one laboratory, or
+ * those whose intervals are wider because certain features, or a certain number of features, were never measured. A run
+ * may be in several classes. */
 struct coverage {
-    const char *name; /* name of a feature or of a laboratory */
+    const char *name; /* as the table prints it: "all", "pipelines", or the name of a laboratory */
     size_t run_count, inside_count, laboratory_count;
     /* the share of runs inside their intervals in each laboratory, as a mean over laboratories */
     double mean_laboratory_share;
@@ -26,7 +28,8 @@ size_t coverage_make(struct coverage *out, const struct residuals *runs,
                      const struct evidence *evidence, bool first);
 size_t coverage_max_class_count(const struct residuals *runs);
 
-/* Appends tables of coverage by the number of unmeasured features, by feature and by laboratory. */
+/* Appends two tables of coverage, of the present errors and of those at first sight. Each has the classes of
+ * coverage_make(). */
 void coverage_print(struct text *out, const struct residuals *runs,
                     const struct evidence *evidence);
 

@@ -70,6 +70,7 @@ static void put_rows(struct text *out, const struct external_validation *v, bool
 
 /* ---- tables ---- */
 
+/* Appends the text by which a table groups row i: rows with the same text are one group. */
 typedef void key_fn(struct text *key, const struct external_validation *v, size_t i);
 
 static void put_group_key_source(struct text *key, const struct external_validation *v, size_t i)
@@ -89,7 +90,8 @@ static void put_group_key_device(struct text *key, const struct external_validat
     text_puts(key, column_text(&v->runs->rows[i], EXTERNAL_GPU));
 }
 
-/* The key is the name of the framework up to its version: "torchtitan" of "torchtitan 2024-12, FSDP eager". */
+/* Appends the name of the framework up to its version, the first later word with a digit: "torchtitan" of "torchtitan
+ * 2024-12, FSDP eager". */
 static void put_group_key_framework(struct text *key, const struct external_validation *v, size_t i)
 {
     const char *name = column_text(&v->runs->rows[i], EXTERNAL_FRAMEWORK);

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The kinds of columns that EXTERNAL_COLUMNS names. Those that begin with IN_CSV are for the CSV file (-o), in which a
+/* The kinds of columns that EXTERNAL_COLUMNS names. Those that begin with IN_CSV_ are for the CSV file (-o), in which a
  * value that is not given is an empty field; the others are for JSON, which has null for a number that is not given,
  * and an empty text for a text. */
 enum {
