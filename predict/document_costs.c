@@ -49,7 +49,7 @@ double **document_costs_by_place(const struct ir *ir, const struct device_cost *
     return seconds;
 }
 
-/* A shape of work whose mask is DOCUMENTS. */
+/* A shape of work whose mask is MASK_DOCUMENTS. */
 struct document_masked_work {
     const struct work *work;
     uint32_t shape;

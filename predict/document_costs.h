@@ -13,12 +13,12 @@ struct document_costs_options {
     double slowdown, peak_flop_per_s;
 };
 
-/* Returns an array with an element for each shape of the schedule: for a shape with mask DOCUMENTS, its seconds by
- * place (schedule/ir/visible.h); for others NULL. Returns NULL if no shape has that mask. Free it with
+/* Returns an array with an element for each shape of the schedule: for a shape with MASK_DOCUMENTS, its seconds
+ * by place (schedule/ir/visible.h); for others NULL. Returns NULL if no shape has that mask. Free it with
  * document_costs_free(). */
 double **document_costs_by_place(const struct ir *ir, const struct device_cost *cost,
                                  const struct document_costs_options *options);
-/* Returns the seconds of one shape, whose mask is DOCUMENTS, on a rank. */
+/* Returns the seconds of one shape, whose mask is MASK_DOCUMENTS, on a rank. */
 double document_cost_s(const struct ir *ir, const struct work *work, uint32_t rank,
                        const struct device_cost *cost,
                        const struct document_costs_options *options);

@@ -214,9 +214,9 @@ static void clear_weight_permutations(const struct prediction *p, double *work_s
     }
 }
 
-/* True if a layer with experts does work of this kind to send rows to its experts, to multiply there, or to return the
- * results; an all-to-all of attention counts, too. Activations are of a kind that other layers have, too:
- * mark_layer_and_expert_shapes() finds those of experts. */
+/* True if the work is of a sort by which a layer sends rows to its experts, multiplies there, or returns the results.
+ * Some work of attention is of such a sort, too, such as an all-to-all: the function cannot tell it apart, and returns
+ * true. For the activations of experts it returns false; mark_layer_and_expert_shapes() finds these. */
 static bool is_expert_work(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* Returns whether the op belongs to the part of the model that is predicted. Ops of region NONE only make inputs of
+/* Returns whether the op belongs to the part of the model that is predicted. Ops of REGION_NONE only make inputs of
  * that part. */
 static bool is_op_of_predicted_part(const struct prediction *p, uint32_t op)
 {

@@ -6,14 +6,14 @@
 #include "predict/prediction.h"
 
 struct operator_times {
-    /* seconds of the part over all ranks: to the end of its last op, from the start of its first op or from the end of
-     * the ops that make its inputs. With SCOPE_LAYERS and SCOPE_LAYERS_FORWARD it is the whole simulated step, with
-     * SCOPE_EXCHANGE all_to_all_and_its_kernels_s, with SCOPE_ATTENTION_FETCHES the sum of both fetches */
+    /* seconds of the part over all ranks, from the end of the ops that make its inputs (with SCOPE_LAYER from the start
+     * of its first op) to the end of its last op. With SCOPE_LAYERS and SCOPE_LAYERS_FORWARD it is the whole simulated
+     * step, with SCOPE_EXCHANGE all_to_all_and_its_kernels_s, with SCOPE_ATTENTION_FETCHES the sum of both fetches */
     double elapsed_s;
     /* ---- times on rank 0 ---- */
-    /* seconds in which an all-to-all, or a kernel of kernels_around_all_to_alls_s, runs. Without an all-to-all it is 0.
-     * With SCOPE_EXCHANGE it is the time between synchronisations of the host in which such a kernel or an all-to-all
-     * runs */
+    /* seconds in which all-to-alls, or the kernels around them (kernels_around_all_to_alls_s), run; 0: the part has no
+     * all-to-all. With SCOPE_EXCHANGE: the host's synchronisations cut the step into pieces, and it is the sum of the
+     * pieces in which one of these runs */
     double all_to_all_and_its_kernels_s;
     bool has_all_to_all;
     /* sum of the kernels around all-to-alls: packs, unpacks, and those that copy or sum heads (HEAD_EXPAND,

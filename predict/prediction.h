@@ -73,8 +73,8 @@ struct prediction {
     /* ---- the schedule and its memory ---- */
     struct ir ir;
     struct schedule_recordings recorded; /* the recorded step that ir was made of; all-zero: none */
-    /* for a schedule file: the recorded attention kernels (enum attention_impl) for which the device has no costs, so
-     * that those of choices.attention_impl are used; -1: there are none */
+    /* for a recorded step without --attention: attention kernels (enum attention_impl) that it ran and for which the
+     * device has no costs, so that others are priced in their place; of several kinds, one. -1: there are none */
     int recorded_attention_without_costs;
     /* the kernels of a recorded step whose time was measured (recorded_operators.h) */
     struct prediction_measured {

@@ -69,8 +69,8 @@ static void add_kernel(struct recorded_modules *m, uint32_t row, enum step_phase
     m->kernel_s += seconds;
 }
 
-/* The seconds of the longest kernel so far. unknown_s: of the kernels of which only the bytes are known; guessed_s: of
- * those whose time was not measured. */
+/* The seconds of the longest kernel so far. guessed_s: of the kernels whose time was not measured; unknown_s: of those
+ * among them of which only the bytes are known. */
 struct longest_kernel_seconds {
     double unknown_s, guessed_s;
 };

@@ -17,11 +17,11 @@
 #include <stdint.h>
 
 enum lengths_kind {
-    LENGTHS_LIST_IN_FILE,
-    LENGTHS_BY_BATCH_IN_FILE,
-    LENGTHS_LOGNORMAL,
-    LENGTHS_ZIPF,
-    LENGTHS_HISTOGRAM
+    LENGTHS_LIST_IN_FILE,     /* a file with a length on each line */
+    LENGTHS_BY_BATCH_IN_FILE, /* a CSV file with the columns batch,length: sampled batches */
+    LENGTHS_LOGNORMAL,        /* lognormal:MEDIAN,SIGMA */
+    LENGTHS_ZIPF,             /* zipf:S,MAX */
+    LENGTHS_HISTOGRAM         /* histogram:FILE */
 };
 
 /* the largest MAX of zipf:S,MAX, and the largest length of a document, in tokens */

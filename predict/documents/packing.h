@@ -24,6 +24,7 @@
 
 #include <stdint.h>
 
+/* The policies that the opening comment describes, in its order. */
 enum packing_policy {
     PACKING_FIRST_FIT,
     PACKING_BEST_FIT,
@@ -33,18 +34,18 @@ enum packing_policy {
 };
 extern const char *const packing_names[PACKING_COUNT];
 
-/* The order of a step's sequences. NONE: as they were packed. PAIRS: each data-parallel rank distributes its own
- * sequences over its micro-batches, so that these have about equal numbers of pairs, and begins with the largest
- * micro-batch. RANKS: before that, sequences are distributed over the ranks in the same way. To distribute means: all
- * parts get equally many sequences; the largest sequence goes first, and each goes to the part with room that has the
- * fewest pairs so far. If the largest part would not become smaller, each part keeps its sequences; a rank still begins
- * with its largest micro-batch. A fourth way, DYNAMIC_CP, which gives long documents more context ranks, is known only
- * by name and not modelled. */
+/* How the sequences of a step are distributed over data-parallel ranks and their micro-batches. To distribute sequences
+ * over parts means: all parts get equally many; the sequence with the most pairs goes first, and each goes to the part
+ * with room that has the fewest pairs so far. If the largest part would not become smaller, each part keeps its
+ * sequences. */
 enum packing_balance_policy {
-    BALANCE_NONE,
+    BALANCE_NONE, /* as they were packed */
+    /* each data-parallel rank distributes its sequences over its micro-batches, then orders these by their pairs, the
+     * most first */
     BALANCE_MICRO_BATCHES_OF_RANK,
+    /* sequences are distributed over data-parallel ranks, and then as with BALANCE_MICRO_BATCHES_OF_RANK */
     BALANCE_RANKS_AND_MICRO_BATCHES,
-    BALANCE_DYNAMIC_CP,
+    BALANCE_DYNAMIC_CP, /* more context ranks for long documents: only the name is known, it is not modelled */
     BALANCE_COUNT
 };
 extern const char *const balance_names[BALANCE_COUNT];

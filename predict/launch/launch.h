@@ -173,16 +173,17 @@ bool launch_is_path(const char *path);
 /* Returns the number of GPUs on which the launcher starts ranks; 0: it does not say. */
 int64_t launch_gpu_count(const struct launch *launch);
 
-/* Facts that the caller knows and the files do not say. */
+/* Facts that the caller knows, whether or not the files say them. */
 struct launch_known_facts {
     int64_t gpu_count; /* 0: not known */
     /* take a mixture of experts as a dense model of its active parameters */
     bool takes_experts_as_dense;
-    bool is_model_known;           /* the caller has a model: files need not name one */
-    bool is_vocabulary_known;      /* the caller has the model's vocabulary */
-    bool is_sequence_length_known; /* the caller has the tokens of a sequence */
-    const char *model_name;        /* the caller's model; NULL: it has none */
-    double gpu_bytes;              /* memory of a GPU, as CUDA reports it; 0: not known */
+    bool is_model_known;           /* the caller knows the model: files need not name one */
+    bool is_vocabulary_known;      /* the caller knows the size of the model's vocabulary */
+    bool is_sequence_length_known; /* the caller knows the tokens of a sequence */
+    /* the model that the caller knows; NULL: it knows none, or a sweep has several */
+    const char *model_name;
+    double gpu_bytes; /* memory of a GPU, as CUDA reports it; 0: not known */
 };
 
 /* Fills launch->option with the options that mean the same as the settings that were read, and adds remarks on what

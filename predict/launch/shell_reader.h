@@ -5,8 +5,8 @@
 
 #include "predict/launch/shell_parts.h"
 
-/* The answer to whether a command runs, or a test holds. OPEN: it cannot be known without running the script. The
- * values are in order: AND is the least of two answers, OR the greatest. */
+/* The answer to whether a command runs, or a test holds. ANSWER_OPEN: it cannot be known without running the script.
+ * The values are in order: `&&` gives the least of two answers, `||` the greatest. */
 enum shell_answer { ANSWER_NO, ANSWER_OPEN, ANSWER_YES };
 
 enum shell_open_block_kind { OPEN_BLOCK_IF, OPEN_BLOCK_LOOP, OPEN_BLOCK_CASE };

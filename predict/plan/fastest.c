@@ -58,7 +58,7 @@ static double tokens_per_s_gpu_of_step(const struct candidate *c, double step_s)
 }
 
 /* Lowers a candidate's rate_bound to the bound that follows from the times of its two layers (least_layer_row,
- * own_layer_row), as far as they are known. Once both steps of its own layer were taken, its next stage is
+ * own_layer_row), as far as they are known. Once both steps of its own layer were taken, its next step is
  * STAGE_SHORT. */
 static void lower_rate_bound_by_layer_times(struct rate_search *s, size_t i)
 {

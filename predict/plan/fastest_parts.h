@@ -21,7 +21,7 @@ enum { SEARCH_ROUND = 16 }; /* jobs of a round */
 
 enum { SEARCH_NO_LAYER = UINT32_MAX };
 
-/* The next step of a candidate. */
+/* The next step of a candidate (not a pipeline's stage). */
 enum candidate_next_step { STAGE_LAYER, STAGE_SHORT, STAGE_WHOLE, STAGE_DONE };
 
 /* The state of one candidate. */
@@ -48,19 +48,19 @@ struct timed_layer {
 };
 
 struct search_job {
-    enum candidate_next_step step_to_take;
-    size_t node_index;
-    /* STAGE_LAYER: the row of rate_search.layer whose next step the job takes */
+    enum candidate_next_step step_to_take; /* the step of the candidate that the job takes */
+    size_t node_index;                     /* the candidate: index in rate_search.node */
+    /* STAGE_LAYER: the row of rate_search.layer that the job times; other steps: SEARCH_NO_LAYER */
     uint32_t timed_layer_row_of_job;
 };
 
-/* The answer of a job's child process. All-zero: a signal ended the child. */
+/* The answer of a job's child process. All-zero: a signal ended the child. STAGE_LAYER fills is_answered and
+ * layer_time; the other steps fill all members but layer_time. */
 struct candidate_answer {
     bool is_answered;
     enum candidate_next_step next_candidate_step;
     uint8_t next_repair_number; /* as in struct candidate_search, after this job */
-    struct layer_lower_bound
-        layer_time;    /* STAGE_LAYER only; all other members: the other stages only */
+    struct layer_lower_bound layer_time;
     double bound_s;    /* no step of the candidate is shorter; 0: not known */
     double rate_bound; /* tokens/s/GPU that the candidate cannot exceed; 0: not known */
     struct outcome outcome;
@@ -85,7 +85,7 @@ struct rate_search {
     /* for add_least_memory_jobs(): candidates that may need no more bytes than this come first */
     double little_memory_bytes_max;
     double rate_to_exceed; /* tokens/s/GPU: a candidate that cannot be faster is not simulated */
-    /* tokens/s/GPU of the fastest candidates; 0: not known yet */
+    /* the highest rates (tokens/s/GPU) of simulated candidates, the highest first; 0: fewer were simulated */
     double fastest_tokens_per_s_gpu[COMPARED_ROWS];
 };
 

@@ -31,7 +31,9 @@ struct outcome {
     struct request request;
     uint8_t strategy;
     struct verdict verdict;
-    double missing_bytes; /* UNFIT: bytes by which it does not fit */
+    /* OUTCOME_OVER_MEMORY_BOUND: by how many bytes even the lower bound exceeds the device's memory.
+     * OUTCOME_DOES_NOT_FIT: the bytes that are missing on the device and on the host together, as `verdict` has them */
+    double missing_bytes;
     /* tokens/s/GPU: for OUTCOME_SIMULATED the predicted rate, else a rate that the candidate cannot exceed */
     double rate_bound;
     /* the seconds and the number of sequences of the step; with packed documents, of the step of the typical batch */

@@ -33,17 +33,20 @@ struct space {
     size_t candidate_count, capacity;
 };
 
-/* The options that the user left open, and what restricts the space. All other options keep their values in the
- * request. */
+/* The options that the user left open, and what restricts the space. A member whose comment begins with "open:" is
+ * true if the user left an option open; the comment says what the search then tries. All other options keep their
+ * values in the request. */
 struct space_open {
+    /* open: all strategies; the placements of context and head ranks; the placements of pipeline stages */
     bool strategy, placement, stage_placement;
-    bool length; /* the length of a sequence is searched for, and only memory counts */
-    /* latent attention is tried with expanded keys and values sent, and with latents sent */
+    bool length; /* open: the longest sequence is searched for, and only memory counts */
+    /* open: latent attention is tried with expanded keys and values sent, and with latents sent */
     bool mla_exchange;
-    /* rings are tried with rules of core plans, and with all keys or only the needed ones sent (--rotate); set only if
-     * the request names no core plan */
+    /* open: rings are tried with rules of core plans, and with all keys or only the needed ones sent (--rotate); set
+     * only if the request names no core plan */
     bool core_plans;
-    /* rings over packed documents are tried with zigzag slices of whole sequences and with those of each document */
+    /* open: rings over packed documents are tried with zigzag slices of whole sequences and with those of each
+     * document */
     bool ring_layout;
     struct packed_sets *packed_sets;      /* packs the documents of each size of step; NULL: none */
     const enum framework *only_framework; /* only what this framework expresses; NULL: all */

@@ -83,28 +83,29 @@ enum claim_kind {
     CLAIM_KIND_COUNT
 };
 
-/* The direction in which a ratio, or the index of the best series, moves along x. IS: the best series is the named one
- * at every x. */
+/* The direction in which a ratio, or the index of the best series, moves along x. CLAIM_IS: the best series is the
+ * named one, or one of several named ones, at every x. */
 enum claim_direction { CLAIM_RISES, CLAIM_FALLS, CLAIM_IS };
 
 struct catalogue_claim {
     const char *statement;
     enum claim_kind kind;
-    struct point_selector left, right; /* BEST uses only `left` */
+    struct point_selector left, right; /* CLAIM_BEST uses only `left` */
     bool is_right_side_number;
-    /* RATIO: if is_right_side_number, the number that stands for `right` */
+    /* CLAIM_RATIO: if is_right_side_number, the number that stands for `right` */
     double right_side_number;
-    /* RATIO: the ends of the range that the paper states; NAN: it has no such end */
+    /* CLAIM_RATIO: the ends of the range that the paper states; NAN: it has no such end */
     double at_least, at_most;
-    /* RATIO: the ends of a wider range, in which the claim holds by less; NAN: it has no such end */
+    /* CLAIM_RATIO: the ends of a wider range, in which the claim holds by less; NAN: it has no such end */
     double wider_low, wider_high;
-    const char *crossover_from,
-        *crossover_to;              /* CROSSOVER: the values of x between which it lies */
-    enum claim_direction direction; /* BEST, TREND */
-    const char *expected_best_series_names
-        [CATALOGUE_LIST_MAX]; /* BEST with IS: series of which one is best */
+    /* CLAIM_CROSSOVER: the values of x between which it lies */
+    const char *crossover_from, *crossover_to;
+    enum claim_direction direction; /* CLAIM_BEST, CLAIM_TREND */
+    /* CLAIM_BEST with CLAIM_IS: [expected_best_series_count] series of which one is best */
+    const char *expected_best_series_names[CATALOGUE_LIST_MAX];
     size_t expected_best_series_count;
-    bool lowest_is_best; /* BEST: the series with the lowest value is best; false: the highest */
+    /* CLAIM_BEST: the series with the lowest value is best; false: the highest */
+    bool lowest_is_best;
 };
 
 struct catalogue_timeline {

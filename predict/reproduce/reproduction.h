@@ -24,8 +24,8 @@ struct reproduction_job {
     enum job_kind kind;
     const char *key;  /* a text of all that the answer depends on, apart from the program */
     const char *args; /* for JOB_PREDICT_CELL and JOB_TRACE: options of `predict` */
-    /* the number of the job among those of its kind. RUN: index of the validation's run; CELL: index in cell_answer[];
-     * TRACE: number of the timeline in its entry */
+    /* JOB_PREDICT_VALIDATION_RUN: index of the validation's run; JOB_PREDICT_CELL: index in cell_answer[]; JOB_TRACE:
+     * number of the timeline in its entry */
     size_t index_among_jobs_of_kind;
     enum cell_question question; /* for JOB_PREDICT_CELL: what is asked about the cell */
     bool simulates_unfit; /* for JOB_PREDICT_CELL: a step that does not fit is simulated, too */
@@ -79,10 +79,10 @@ void reproduction_release(struct reproduction *r);
 enum status reproduction_mark_entry_jobs_wanted(struct reproduction *r, size_t entry,
                                                 struct diag *diag);
 
-/* Returns the size of the answer to a job, at most REPRODUCTION_ANSWER_MAX bytes; 0 for a TRACE. */
+/* Returns the size of the answer to a job, at most REPRODUCTION_ANSWER_MAX bytes; 0 for a JOB_TRACE. */
 size_t reproduction_answer_size(const struct reproduction *r, size_t job);
 enum { REPRODUCTION_ANSWER_MAX = 8192 };
-/* reproduction_do_job() does a job that is no TRACE; `answer` has room for its bytes, zeroed.
+/* reproduction_do_job() does a job that is no JOB_TRACE; `answer` has room for its bytes, zeroed.
  * reproduction_store_answer() stores the answer, and marks the job as done. */
 void reproduction_do_job(const struct reproduction *r, size_t job, void *answer);
 void reproduction_store_answer(struct reproduction *r, size_t job, const void *answer);

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+/* A reason why a run needs at most the predicted memory and time. */
 enum reason_run_does_less {
     RUN_DOES_LESS_AS_ADAPTER_IS_TRAINED, /* the run trains an adapter or a part of the weights */
     RUN_DOES_LESS_AS_WEIGHTS_QUANTISED,  /* its frozen weights have 8 or 4 bits */

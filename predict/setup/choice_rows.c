@@ -171,8 +171,8 @@ static bool shares_as_asked(const struct request *r, const struct choices *c)
             is_asked_count_at_most_shared(r->shared_units->last, c->shared_units.last));
 }
 
-/* True if the layout that cuts each document is used, or was not requested. Without a ring another note says why it is
- * not used, so this one is not needed. */
+/* False only if the layout that cuts each document was requested and there is a ring, but the layout is not used.
+ * Without a ring another note says why the layout is not used. */
 static bool cuts_documents(const struct request *r, const struct choices *c)
 {
     return r->ring_layout != RING_ZIGZAG_DOCUMENTS || c->cp == 1 ||

@@ -40,9 +40,9 @@ struct choice_value {
     const char *description;
     enum choice_value_form form;
     bool has_value; /* false: there is no configuration, or the choice does not matter for it */
-    int64_t whole_number; /* for COUNTED and TRUTH */
-    double real_number;   /* for NUMBER */
-    const char *name;     /* for NAMED; NULL: the name is in `text` */
+    int64_t whole_number; /* for CHOICE_COUNTED and CHOICE_TRUTH */
+    double real_number;   /* for CHOICE_NUMBER */
+    const char *name;     /* for CHOICE_NAMED; NULL: the name is in `text` */
     char text[80];
 };
 
@@ -86,7 +86,7 @@ struct choice_row {
     } note[CHOICE_NOTES_MAX];
 };
 
-/* Returns the word for a value of form NAMED or TRUTH: a name, "true" or "false". */
+/* Returns the word for a value of form CHOICE_NAMED or CHOICE_TRUTH: a name, "true" or "false". */
 const char *choice_value_name(const struct choice_value *value);
 
 extern const struct option choice_options[CHOICE_OPTION_COUNT];

@@ -2,13 +2,12 @@
 #ifndef PREDICT_SETUP_PARTITION_OPTION_H
 #define PREDICT_SETUP_PARTITION_OPTION_H
 
-/* Values of a request's `length_rule`: pieces of equal length; of equal flops, with attention halved by the causal mask
- * or counted in full (as in SPPO's Figure 5); or of equal time by the cluster's costs. */
+/* How a sequence is cut into the subsequences of a pipeline (--partition; struct request's length_rule). */
 enum partition_option {
     SUBSEQUENCES_OF_EQUAL_LENGTH,
-    SUBSEQUENCES_OF_EQUAL_FLOPS,
-    SUBSEQUENCES_OF_EQUAL_FULL_FLOPS,
-    SUBSEQUENCES_OF_EQUAL_TIME,
+    SUBSEQUENCES_OF_EQUAL_FLOPS,      /* attention counts the pairs that its causal mask leaves */
+    SUBSEQUENCES_OF_EQUAL_FULL_FLOPS, /* attention counts in full, as in SPPO's Figure 5 */
+    SUBSEQUENCES_OF_EQUAL_TIME,       /* by the cluster's costs */
     PARTITION_OPTION_COUNT
 };
 extern const char *const partition_option_names[PARTITION_OPTION_COUNT];

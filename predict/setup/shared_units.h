@@ -12,13 +12,14 @@
 
 enum { SHARED_UNITS_MAX = 4 };
 
-/* Numbers of shared units that are worth trying. fastest_first[0] is predicted to be the fastest. Each later one is
- * slower, but needs less memory; the last shares nothing. */
+/* Numbers of shared units that are worth trying, the fastest first by the seconds of the replayed step. Each later one
+ * is slower, but needs less memory; the last shares nothing. */
 struct shared_units_worth_trying {
     struct shared_units fastest_first[SHARED_UNITS_MAX];
     uint32_t count;
 };
-/* Ranks numbers of shared units for choices of pipeline `msp` whose needs_subsequence_tokens is false. */
+/* Finds the numbers of shared units that are worth trying, for choices of pipeline `msp` whose
+ * must_compute_subsequence_tokens is false. */
 struct shared_units_worth_trying shared_units_rank_by_step_time(const struct setup *setup,
                                                                 const struct choices *choices);
 

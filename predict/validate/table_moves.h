@@ -7,9 +7,10 @@
 /* A number is multiplied by 1 - TABLE_MOVES_NUMBER_CHANGE and by 1 + TABLE_MOVES_NUMBER_CHANGE. */
 #define TABLE_MOVES_NUMBER_CHANGE 0.1
 
-/* The effect of the machine's numbers on the errors of tables. A table is a source, a place in it and a metric;
- * first_row_of_table has its first row that counts. mean_error_growth_by_table[0], mean_error_growth_by_table[1]: by
- * how much the mean absolute error of each table grows if a number is lowered, and if it is raised. */
+/* The effect of one number of the machine on the errors of tables. A table is a source, a place in it and a metric;
+ * first_row_of_table has its first row that counts in means. mean_error_growth_by_table[0],
+ * mean_error_growth_by_table[1]: by how much the mean absolute error of each table grows if the number is lowered, and
+ * if it is raised; below 0: it shrinks. */
 struct table_moves {
     size_t *first_row_of_table, table_count;
     double *mean_error_growth_by_table[2];
