@@ -292,9 +292,9 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     progress_show_running_part_seconds(file != NULL ? "reading the schedule"
                                                     : "building the schedule");
     if (status == STATUS_OK)
-        status = file != NULL ? prediction_judge_memory_of_file(&prediction, &question, options->argument,
+        status = file != NULL ? prediction_memory_of_file(&prediction, &question, options->argument,
                                                           options->argument_count, diag)
-                              : prediction_build_and_judge_memory(&prediction, &question, &note, diag);
+                              : prediction_memory(&prediction, &question, &note, diag);
     if (status == STATUS_OK && file == NULL)
         note_idle_options_of_prediction(options, &setup.request, &prediction.choices, &note);
     if (status == STATUS_OK && setup.cluster.line_with_other_wiring != NULL &&
@@ -317,7 +317,7 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         status = verify_schedule(&prediction, file != NULL ? file : "schedule", diag);
     progress_show_running_part_seconds("simulating the step");
     if (status == STATUS_OK)
-        status = prediction_simulate_step(&prediction, diag);
+        status = prediction_time(&prediction, diag);
     if (status == STATUS_OK && step)
         status = spreads_find(&prediction.spreads, &prediction, diag);
     if (status == STATUS_OK && packed.count > 1) {

@@ -152,8 +152,9 @@ static bool is_launched_per_rank(const struct options *options)
 /* Refuses a run that needs more host memory than this machine has, or that has more ranks than one process can run. If
  * the launcher does not say how many of its processes run here, only the need of this process is counted, and
  * exec_run() checks again when the processes have connected. */
-static enum status check_host_has_memory_for_run(const struct session *s, const struct training_options *how,
-                                struct diag *diag)
+static enum status check_host_has_memory_for_run(const struct session *s,
+                                                 const struct training_options *how,
+                                                 struct diag *diag)
 {
     uint32_t ranks = mesh_rank_count(&s->ir.mesh), here = ranks, processes = 1;
     double arenas = 0;

@@ -82,7 +82,8 @@ static const struct hf_key keys[] = {
     {"attention_bias", HF_ROPE & ~(HF_MISTRAL | HF_QWEN2 | HF_STARCODER2), HF_KEY_READ, false},
     {"attention_out_bias", HF_SEED_OSS, HF_KEY_READ, false},
     {"mlp_bias",
-     HF_LLAMA | HF_NEMOTRON | HF_SEED_OSS | HF_GRANITE | HF_ARCEE | HF_SMOLLM3 | HF_READ_AS_DENSE_PROXY,
+     HF_LLAMA | HF_NEMOTRON | HF_SEED_OSS | HF_GRANITE | HF_ARCEE | HF_SMOLLM3 |
+         HF_READ_AS_DENSE_PROXY,
      HF_KEY_READ, false},
     {"use_bias", HF_STARCODER2, HF_KEY_READ, false},
     {"attn_logit_softcapping", HF_GEMMA, HF_KEY_READ, true},
@@ -96,8 +97,8 @@ static const struct hf_key keys[] = {
     {"sliding_window", HF_ROPE, HF_KEY_READ, true},
     {"use_sliding_window", HF_ROPE, HF_KEY_READ, true},
     {"layer_types", HF_ROPE, HF_KEY_READ, true},
-    {"max_window_layers", HF_QWEN2 | HF_QWEN3 | HF_SMOLLM3 | HF_READ_AS_DENSE_PROXY | HF_EXPERTS, HF_KEY_READ,
-     true}, /* the number of layers before the first one with a window */
+    {"max_window_layers", HF_QWEN2 | HF_QWEN3 | HF_SMOLLM3 | HF_READ_AS_DENSE_PROXY | HF_EXPERTS,
+     HF_KEY_READ, true}, /* the number of layers before the first one with a window */
     {"n_embd", HF_GPT2 | HF_READ_AS_DENSE_PROXY, HF_KEY_READ, false},
     {"n_layer", HF_GPT2 | HF_READ_AS_DENSE_PROXY, HF_KEY_READ, false},
     {"n_head", HF_GPT2 | HF_READ_AS_DENSE_PROXY, HF_KEY_READ, false},

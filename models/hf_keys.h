@@ -28,8 +28,8 @@ enum hf_family_bit {
     HF_COHERE2 = 1 << 14,
     HF_EXAONE4 = 1 << 15,
     HF_SMOLLM3 = 1 << 16,
-    HF_READ_AS_DENSE_PROXY = 1 << 17,   /* the families of models/hf_proxy.c */
-    HF_EXPERTS = 1 << 18, /* mixtures of experts (models/hf_experts.c) */
+    HF_READ_AS_DENSE_PROXY = 1 << 17, /* the families of models/hf_proxy.c */
+    HF_EXPERTS = 1 << 18,             /* mixtures of experts (models/hf_experts.c) */
     HF_ALL = (1 << 19) - 1,
     /* all families but GPT-2, whose keys have names of their own and whose positions are learned */
     HF_ROPE = HF_ALL & ~HF_GPT2,

@@ -242,10 +242,12 @@ static enum status read_operands(const struct record *record, struct work *work,
 {
     const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
     int64_t reads, writes;
-    if (!parse_i64(record->fields[COLUMN_READ_OPERANDS], record->field_sizes[COLUMN_READ_OPERANDS], &reads) ||
+    if (!parse_i64(record->fields[COLUMN_READ_OPERANDS], record->field_sizes[COLUMN_READ_OPERANDS],
+                   &reads) ||
         reads < info->reads_min || reads > info->reads_max)
         return field_error(record, COLUMN_READ_OPERANDS, diag, "a number of reads of this kind");
-    if (!parse_i64(record->fields[COLUMN_WRITE_OPERANDS], record->field_sizes[COLUMN_WRITE_OPERANDS], &writes) ||
+    if (!parse_i64(record->fields[COLUMN_WRITE_OPERANDS],
+                   record->field_sizes[COLUMN_WRITE_OPERANDS], &writes) ||
         writes < info->writes_min || writes > info->writes_max)
         return field_error(record, COLUMN_WRITE_OPERANDS, diag, "a number of writes of this kind");
     work->reads = (uint8_t)reads;

@@ -175,9 +175,9 @@ static void predict_trial_job(void *context, size_t job, void *result)
         apply_option(&request, trials->option[job]);
     const struct prediction_question question =
         question_of_trial(trials->setup, &request, trials->is_exact);
-    enum status status = prediction_build_and_judge_memory(&p, &question, NULL, NULL);
+    enum status status = prediction_memory(&p, &question, NULL, NULL);
     if (status == STATUS_OK && (ideal || (p.verdict.fits && !trials->asks_only_verdicts)))
-        status = prediction_simulate_step(&p, NULL);
+        status = prediction_time(&p, NULL);
     trial->was_request_predicted = status == STATUS_OK;
     trial->verdict = p.verdict;
     trial->step_s = p.sim.step_s;
@@ -404,14 +404,14 @@ static void try_suggestion(void *context, size_t job, void *result)
     apply_option(&request, pair->first);
     if (pair->second != NULL)
         apply_option(&request, pair->second);
-    if (prediction_build_and_judge_memory(&p, &question, NULL, NULL) == STATUS_OK) {
+    if (prediction_memory(&p, &question, NULL, NULL) == STATUS_OK) {
         trial->allocator_bytes = alternatives_allocator_bytes(&p);
         trial->fits_probability =
             prediction_fits_probability(p.setup, &p.choices, (double)trial->allocator_bytes,
                                         (double)trials->allocator_limit_bytes);
         trial->fits = trial->allocator_bytes <= trials->allocator_limit_bytes &&
                       p.verdict.needed_bytes[LIMIT_HOST] <= p.verdict.available_bytes[LIMIT_HOST];
-        if (trial->fits && prediction_simulate_step(&p, NULL) == STATUS_OK)
+        if (trial->fits && prediction_time(&p, NULL) == STATUS_OK)
             trial->step_s = p.sim.step_s;
         trial->fits = trial->fits && p.is_simulated;
     }

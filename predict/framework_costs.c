@@ -217,7 +217,7 @@ static void clear_weight_permutations(const struct prediction *p, double *work_s
 /* True if the work is of a sort by which a layer sends rows to its experts, multiplies there, or returns the results.
  * Some work of attention is of such a sort, too, such as an all-to-all: the function cannot tell it apart, and returns
  * true. For the activations of experts it returns false; mark_layer_and_expert_shapes() finds these. */
-static bool is_expert_work(const struct work *work)
+static bool may_be_expert_work(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_PERMUTE:
@@ -292,7 +292,7 @@ static void clear_issue_s_of_cuda_graphs(const struct prediction *p, const struc
         else if (graphs == CUDA_GRAPHS_STEP && !waits)
             issue_s[i] = 0;
         else if (graphs == CUDA_GRAPHS_LAYER && of_layer[i] && !waits &&
-                 (with_experts || !(of_expert[i] || is_expert_work(work))))
+                 (with_experts || !(of_expert[i] || may_be_expert_work(work))))
             issue_s[i] = 0;
     }
     free(of_expert);

@@ -134,7 +134,7 @@ bool prediction_has_attention(const struct prediction *prediction);
 
 /* Resolves the question's request, builds the schedule and judges its memory, unless the question leaves that out
  * (wants_step_time_only, rate_to_exceed). note may be NULL. */
-enum status prediction_build_and_judge_memory(struct prediction *answer, const struct prediction_question *question,
+enum status prediction_memory(struct prediction *answer, const struct prediction_question *question,
                               struct diag *note, struct diag *diag);
 
 /* Returns the probability that a configuration that is predicted to need `needed` bytes fits into `available` bytes, by
@@ -144,20 +144,20 @@ double prediction_fits_probability(const struct setup *setup, const struct choic
 
 /* Predicts the memory of a schedule from a file ("-": standard input), or of a step from the recordings of its
  * stages. */
-enum status prediction_judge_memory_of_file(struct prediction *answer,
+enum status prediction_memory_of_file(struct prediction *answer,
                                       const struct prediction_question *question,
                                       const char *const *files, size_t count, struct diag *diag);
 
-/* Simulates the schedule that prediction_build_and_judge_memory() or prediction_judge_memory_of_file() built. If that is a short list that
+/* Simulates the schedule that prediction_memory() or prediction_memory_of_file() built. If that is a short list that
  * does not represent the whole list, it builds and simulates a longer one. */
-enum status prediction_simulate_step(struct prediction *answer, struct diag *diag);
+enum status prediction_time(struct prediction *answer, struct diag *diag);
 
 /* Simulates into *sim as if kernels took no time, which leaves communication and the host. Release *sim. */
 enum status prediction_simulate_without_kernels(struct sim_result *sim,
                                                 const struct prediction *prediction,
                                                 struct diag *diag);
 
-/* Returns a lower bound in seconds of the step that prediction_build_and_judge_memory() built. It is the largest of the following times
+/* Returns a lower bound in seconds of the step that prediction_memory() built. It is the largest of the following times
  * over the first ranks of all roles: the sum of the rank's kernels; the time for which its host issues all ops; and, in
  * a pipeline with one chunk per stage, the kernels of its units plus those of the stages before it for the forward of
  * the first unit and for the backward of the last unit. */
@@ -171,7 +171,7 @@ struct prediction_kernel_and_issue_s {
 struct prediction_kernel_and_issue_s
 prediction_sum_kernel_and_issue_s(const struct prediction *prediction);
 
-/* Does prediction_build_and_judge_memory() and prediction_simulate_step(), without notes. */
+/* Does prediction_memory() and prediction_time(), without notes. */
 enum status prediction_make(struct prediction *answer, const struct prediction_question *question,
                             struct diag *diag);
 

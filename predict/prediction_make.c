@@ -4,8 +4,8 @@
 enum status prediction_make(struct prediction *p, const struct prediction_question *question,
                             struct diag *diag)
 {
-    enum status status = prediction_build_and_judge_memory(p, question, NULL, diag);
+    enum status status = prediction_memory(p, question, NULL, diag);
     if (status == STATUS_OK)
-        status = prediction_simulate_step(p, diag);
+        status = prediction_time(p, diag);
     return status;
 }

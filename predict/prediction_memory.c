@@ -224,7 +224,7 @@ static void begin_prediction(struct prediction *p, const struct prediction_quest
 
 /* If the request leaves open how many subsequences stages share, the numbers are tried from the fastest step to the
  * slowest (struct shared_units_worth_trying) until the step fits. */
-enum status prediction_build_and_judge_memory(struct prediction *p, const struct prediction_question *question,
+enum status prediction_memory(struct prediction *p, const struct prediction_question *question,
                               struct diag *note, struct diag *diag)
 {
     const struct setup *setup = question->setup;
@@ -324,7 +324,7 @@ static void choose_recorded_attention_kernels(struct prediction *p)
             p->choices.attention_impl = (uint8_t)i;
 }
 
-enum status prediction_judge_memory_of_file(struct prediction *p,
+enum status prediction_memory_of_file(struct prediction *p,
                                       const struct prediction_question *question,
                                       const char *const *files, size_t count, struct diag *diag)
 {

@@ -187,7 +187,7 @@ static enum status simulate_list(struct prediction *p, struct shape_costs *costs
     return status;
 }
 
-enum status prediction_simulate_step(struct prediction *p, struct diag *diag)
+enum status prediction_time(struct prediction *p, struct diag *diag)
 {
     struct shape_costs costs = {0};
     bool stands = prediction_simulates_built_list(p);

@@ -17,8 +17,8 @@ struct step_spread step_spread_of(const double *step_s, size_t count);
 
 /* The steps to predict. */
 struct repeated_steps {
-    const struct prediction
-        *first; /* its setup, request and slow rank are those of all steps, but for the changes */
+    /* its setup, request and slow rank are those of all steps, but for the changes */
+    const struct prediction *first;
     int64_t layer_count; /* number of layers that are simulated; 0: all */
     /* Changes the copy of the request for step i. What the request then points to is allocated from the arena. */
     void (*change_request)(struct request *request, struct arena *arena, const void *context,

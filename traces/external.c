@@ -12,12 +12,12 @@
  * `out`. r: the result of the row; kind: the kind of memory of its second figure, in words. */
 #define EXTERNAL_RESULT_COLUMNS(X)                                                                 \
     X("predicted", append_predicted(out, r))                                                       \
-    X("predicted_step_s", append_number(out, r->step_s))                                           \
-    X("relative_error", append_number(out, r->relative_error))                                     \
-    X("predicted_peak_bytes", append_bytes(out, r->peak_bytes))                                    \
-    X("predicted_reserved_bytes", append_bytes(out, r->reserved_bytes))                            \
+    X("predicted_step_s", append_number_if_finite(out, r->step_s))                                 \
+    X("relative_error", append_number_if_finite(out, r->relative_error))                           \
+    X("predicted_peak_bytes", append_whole_bytes_if_finite(out, r->peak_bytes))                    \
+    X("predicted_reserved_bytes", append_whole_bytes_if_finite(out, r->reserved_bytes))            \
     X("memory_kind", text_puts(out, kind))                                                         \
-    X("memory_error", append_number(out, r->memory_error))                                         \
+    X("memory_error", append_number_if_finite(out, r->memory_error))                               \
     X("status", measurement_append_status(out, r->outcome, r->status_reason))
 
 static const char *const column_names[] = {

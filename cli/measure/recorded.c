@@ -66,12 +66,12 @@ enum status recorded_add_to_points(struct recorded_steps *r, const struct option
     const struct prediction_question question = {.setup = &r->setup, .is_exact = true};
     enum status status = setup_load(&r->setup, options, false, diag);
     if (status == STATUS_OK)
-        status = prediction_build_and_judge_memory(&r->prediction, &question, &note, diag);
+        status = prediction_memory(&r->prediction, &question, &note, diag);
     if (status == STATUS_OK)
         command_print_notes(&note);
     diag_release(&note);
     if (status == STATUS_OK)
-        status = prediction_simulate_step(&r->prediction, diag);
+        status = prediction_time(&r->prediction, diag);
     for (size_t i = 0; i < r->path_count && status == STATUS_OK; i++)
         status = add_recording_to_points(r, r->path[i], points, diag);
     if (status != STATUS_OK)

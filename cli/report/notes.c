@@ -21,7 +21,7 @@
 
 /* Appends a warning if the costs are of a device that is much faster or slower than the
  * cluster's. */
-static void print_other_device_warning(struct text *out, const struct setup *setup)
+static void put_other_device_warning(struct text *out, const struct setup *setup)
 {
     double costs = setup->cost.device_peak_flop_per_s,
            peak = setup->cluster.device.peak_bf16_flop_per_s;
@@ -38,7 +38,7 @@ static void print_other_device_warning(struct text *out, const struct setup *set
 /* Appends that the ranks of a ring are taken as equally fast, and how large the error may be. With packed documents
  * all ranks are taken as the fullest one, so it appends the work of that rank over the mean. Otherwise it appends a
  * measured bound. */
-static void print_even_ring_warning(struct text *out, const struct prediction *p)
+static void put_even_ring_warning(struct text *out, const struct prediction *p)
 {
     if (p->fullest_pairs_over_mean > 0) {
         text_printf(
@@ -81,8 +81,8 @@ static const struct cost_fact *find_attention_rate_cost_fact(const struct device
 
 /* If heads are wider than those of all measured steps, appends a warning, with the range of
  * attention's rate that the device's file gives for each direction, if it gives one. */
-static void print_wide_heads_warning(struct text *out, const struct setup *setup,
-                                     enum attention_impl impl)
+static void put_wide_heads_warning(struct text *out, const struct setup *setup,
+                                   enum attention_impl impl)
 {
     const struct device_cost *cost = &setup->cost;
     const double widest =
@@ -106,7 +106,7 @@ static void print_wide_heads_warning(struct text *out, const struct setup *setup
 
 /* Appends that async TP is predicted with overlap that PyTorch lacks, or without overlap that it has; nothing if
  * neither is so. */
-static void print_async_tp_warning(struct text *out, const struct prediction *p)
+static void put_async_tp_warning(struct text *out, const struct prediction *p)
 {
     const struct choices *c = &p->choices;
     if (!p->has_choices || c->tensor_plan != TENSOR_PLAN_ASYNC || c->tp == 1)
@@ -149,11 +149,11 @@ void report_put_warnings_in_one_line(struct text *out, const struct report *r)
                     "%scompiled transformers give SDPA a mask, so that attention computes masked "
                     "pairs, too; flash_attention_2 (--attention fa2) would not",
                     out->size > 0 ? "; " : "");
-    print_async_tp_warning(out, p);
+    put_async_tp_warning(out, p);
     if (prediction_is_recorded(p))
         report_put_recorded_warning(out, p);
-    print_other_device_warning(out, p->setup);
-    print_wide_heads_warning(out, p->setup, (enum attention_impl)p->choices.attention_impl);
+    put_other_device_warning(out, p->setup);
+    put_wide_heads_warning(out, p->setup, (enum attention_impl)p->choices.attention_impl);
     /* not for a device with measured steps, whose errors already show how good its costs are */
     if (p->extrapolated_share >= REPORT_EXTRAPOLATED_SHARE && !time->device_is_measured) {
         text_printf(out, "%s%.0f %% of compute time lies outside calibration",
@@ -175,7 +175,7 @@ void report_put_warnings_in_one_line(struct text *out, const struct report *r)
                     out->size > 0 ? "; " : "", 100 * host,
                     prediction_is_recorded(p) ? "torch.compile" : "a larger --micro-batch");
     if (p->sim.uniform_rank_count > 0)
-        print_even_ring_warning(out, p);
+        put_even_ring_warning(out, p);
 }
 
 /* Appends the number of tokens of a training, in the units that --tokens takes. */

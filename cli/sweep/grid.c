@@ -290,7 +290,7 @@ void sweep_grid_put_sweep_command(struct text *out, const struct sweep_grid *gri
 }
 
 /* Continues the digest *sum with the bytes of a text, and with a byte 0xff, which marks the end of the text. */
-static void add_to_hash(uint64_t *sum, const char *data, size_t size)
+static void add_text_to_digest(uint64_t *sum, const char *data, size_t size)
 {
     *sum = digest_add(digest_add(*sum, data, size), "\xff", 1);
 }
@@ -319,7 +319,7 @@ static uint64_t digest_of_recordings(const char *folder)
 /* Continues the digest *sum with the bytes of the file that a value of an option names. The value is FILE, FILE:NUMBERS
  * or NAME:FILE; only the bytes of the file count. If it is a folder, adds digest_of_recordings() to *sum. Does nothing
  * if there is no such file or folder. */
-static void add_file_to_hash(uint64_t *sum, const char *option)
+static void add_file_to_digest(uint64_t *sum, const char *option)
 {
     struct text text = {0};
     char path[4096];
@@ -332,14 +332,14 @@ static void add_file_to_hash(uint64_t *sum, const char *option)
     if (path_is_folder(path))
         *sum += digest_of_recordings(path);
     if (path_is_file(path) && text_read(&text, path, NULL) == STATUS_OK)
-        add_to_hash(sum, text.data == NULL ? "" : text.data, text.size);
+        add_text_to_digest(sum, text.data == NULL ? "" : text.data, text.size);
     text_release(&text);
 }
 
-static void add_command_to_hash(uint64_t *sum, const char *command)
+static void add_command_to_digest(uint64_t *sum, const char *command)
 {
     const uint64_t digest = record_command_digest(command);
-    add_to_hash(sum, (const char *)&digest, sizeof digest);
+    add_text_to_digest(sum, (const char *)&digest, sizeof digest);
 }
 
 uint64_t sweep_grid_identity(const struct sweep_grid *grid)
@@ -348,26 +348,27 @@ uint64_t sweep_grid_identity(const struct sweep_grid *grid)
     static const char record_dir[] = "--record-dir="; /* the sweep itself fills this folder */
     uint64_t sum = DIGEST_OF_NO_BYTES;
     struct text columns = {0};
-    add_to_hash(&sum, LONGHAUL_VERSION, strlen(LONGHAUL_VERSION));
+    add_text_to_digest(&sum, LONGHAUL_VERSION, strlen(LONGHAUL_VERSION));
     sweep_put_columns(&columns, &grid->axes); /* rows with other columns cannot be continued */
-    add_to_hash(&sum, columns.data, columns.size);
+    add_text_to_digest(&sum, columns.data, columns.size);
     text_release(&columns);
     for (size_t i = 0; i < grid->shared_option_count; i++) {
         const char *equals = strchr(grid->shared_options[i], '=');
-        add_to_hash(&sum, grid->shared_options[i], strlen(grid->shared_options[i]));
+        add_text_to_digest(&sum, grid->shared_options[i], strlen(grid->shared_options[i]));
         if (strncmp(grid->shared_options[i], record_command, sizeof record_command - 1) == 0)
-            add_command_to_hash(&sum, equals + 1);
+            add_command_to_digest(&sum, equals + 1);
         else if (equals != NULL &&
                  strncmp(grid->shared_options[i], record_dir, sizeof record_dir - 1) != 0)
-            add_file_to_hash(&sum, equals + 1);
+            add_file_to_digest(&sum, equals + 1);
     }
     for (size_t a = 0; a < grid->axes.axis_count; a++) {
-        add_to_hash(&sum, grid->axes.axis[a].key, strlen(grid->axes.axis[a].key));
+        add_text_to_digest(&sum, grid->axes.axis[a].key, strlen(grid->axes.axis[a].key));
         for (size_t i = 0; i < grid->axes.axis[a].value_count; i++) {
             if (strcmp(grid->axes.axis[a].key, "record-cmd") == 0)
-                add_command_to_hash(&sum, grid->axes.axis[a].value[i]);
-            add_to_hash(&sum, grid->axes.axis[a].value[i], strlen(grid->axes.axis[a].value[i]));
-            add_file_to_hash(&sum, grid->axes.axis[a].value[i]);
+                add_command_to_digest(&sum, grid->axes.axis[a].value[i]);
+            add_text_to_digest(&sum, grid->axes.axis[a].value[i],
+                               strlen(grid->axes.axis[a].value[i]));
+            add_file_to_digest(&sum, grid->axes.axis[a].value[i]);
         }
     }
     return sum;

@@ -107,9 +107,8 @@ static void put_figure(struct rows *rows, const struct validation *v, size_t i)
         rows_put_number(rows, judged->result.predicted);
     rows_put_number(rows, judged->result.relative_error);
     put_verdict(rows, judged->result.outcome, judged->counts_in_means,
-                judged->result.status_reason != NULL
-                    ? judged->result.status_reason
-                    : judged->remark);
+                judged->result.status_reason != NULL ? judged->result.status_reason
+                                                     : judged->remark);
 }
 
 static void put_step(struct rows *rows, const struct external_validation *v, size_t i)
@@ -123,8 +122,7 @@ static void put_step(struct rows *rows, const struct external_validation *v, siz
     rows_put_name(rows, external_memory_kind_name(
                             external_metric_memory_kind(v->runs->rows[i].second_metric)));
     rows_put_number(rows, result->memory_error);
-    put_verdict(rows, result->outcome, v->runs->rows[i].is_counted,
-                result->status_reason);
+    put_verdict(rows, result->outcome, v->runs->rows[i].is_counted, result->status_reason);
 }
 
 void validation_print_json(struct text *out, const struct validation *v,

@@ -122,9 +122,8 @@ static void put_figure(struct text *out, const struct validation *v, size_t i)
         text_printf(out, judged->counts_in_means ? "%+.1f %%" : "(%+.1f %%)",
                     100 * judged->result.relative_error);
     text_puts(out, " | ");
-    const char *note = judged->result.status_reason != NULL
-                           ? judged->result.status_reason
-                           : judged->remark;
+    const char *note =
+        judged->result.status_reason != NULL ? judged->result.status_reason : judged->remark;
     put_cell(out, note != NULL ? note : "");
     text_puts(out, " |\n");
 }

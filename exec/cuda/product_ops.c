@@ -351,7 +351,8 @@ bool cuda_run_product(void *context, struct call *call)
             &call->read[2 + (w->matmul.epilogue == EPILOGUE_BIAS) + (w->matmul.accumulate != 0)];
         const void *of[2] = {scales[0].data, scales[1].data};
         for (int k = 0; k < 2 && status == 0 && scale_block_rows_of_factor(w, k) > 0; k++) {
-            float *to = (float *)(void *)((char *)stream->scratch + offset_of_scales_in_scratch(call, k));
+            float *to =
+                (float *)(void *)((char *)stream->scratch + offset_of_scales_in_scratch(call, k));
             const int error =
                 cuda_lay_out_scales(to, of[k], k == 0 ? w->matmul.m : w->matmul.n, w->matmul.k,
                                     scale_block_rows_of_factor(w, k), stream->handle);

@@ -63,7 +63,7 @@ static bool does_length_fit(const struct longest_search_round *round, const stru
     if (tokens >= *never ||
         room_bound_lacks_memory(&least, round->setup, &asked, round->setup->fits_probability))
         return false;
-    if (prediction_build_and_judge_memory(&p, &question, NULL, NULL) == STATUS_OK) {
+    if (prediction_memory(&p, &question, NULL, NULL) == STATUS_OK) {
         fits = room_fits_asked_probability(round->setup, &p.verdict);
         if (p.choices.activations != CHOICE_ACTIVATIONS_RATIO &&
             verdict_margin_bytes(&p.verdict, LIMIT_HOST) < 0)

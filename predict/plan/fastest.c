@@ -40,13 +40,13 @@ static void find_layers_of_candidate(struct rate_search *s, size_t i)
     struct layer_key key;
     struct choices c;
     node->least_layer_row = node->own_layer_row = SEARCH_NO_LAYER;
-    node->next_candidate_step = STAGE_SHORT;
+    node->next_candidate_step = SEARCH_STEP_SHORT;
     if (resolve_choices(&c, request, NULL, NULL) != STATUS_OK)
         return;
     node->upper_bound_of_ops = step_max_ops_of_rank(&c) * c.pp;
     if (!layer_key_make(&key, &c, request, true))
         return;
-    node->next_candidate_step = STAGE_LAYER;
+    node->next_candidate_step = SEARCH_STEP_LAYER;
     node->least_layer_row = find_or_add_layer(s, &key);
     if (layer_key_make(&key, &c, request, false))
         node->own_layer_row = find_or_add_layer(s, &key);
@@ -59,7 +59,7 @@ static double tokens_per_s_gpu_of_step(const struct candidate *c, double step_s)
 
 /* Lowers a candidate's rate_bound to the bound that follows from the times of its two layers (least_layer_row,
  * own_layer_row), as far as they are known. Once both steps of its own layer were taken, its next step is
- * STAGE_SHORT. */
+ * SEARCH_STEP_SHORT. */
 static void lower_rate_bound_by_layer_times(struct rate_search *s, size_t i)
 {
     const struct candidate *candidate = &s->best->space.row[i];
@@ -77,7 +77,7 @@ static void lower_rate_bound_by_layer_times(struct rate_search *s, size_t i)
                      candidate, bound_step_from_layer_s(s->setup, &resolved.choices, &layer)));
     resolved_release(&resolved);
     if (own->has_step)
-        node->next_candidate_step = STAGE_SHORT;
+        node->next_candidate_step = SEARCH_STEP_SHORT;
 }
 
 /* ---- the search ---- */
@@ -87,7 +87,7 @@ static void finish_candidate(struct rate_search *s, size_t i, enum outcome_kind 
     struct outcome *o = &s->best->row[i];
     o->kind = kind;
     o->rate_bound = s->node[i].rate_bound;
-    s->node[i].next_candidate_step = STAGE_DONE;
+    s->node[i].next_candidate_step = SEARCH_STEP_DONE;
 }
 
 /* ---- the same candidate with another placement of stages ---- */
@@ -152,11 +152,11 @@ static void apply_answer_to_other_placement(struct rate_search *s, size_t i,
     const size_t t = s->node[i].other_placement;
     struct candidate_search *other = &s->node[t];
     struct outcome *o = &s->best->row[t];
-    if (t == i || other->next_candidate_step == STAGE_DONE ||
+    if (t == i || other->next_candidate_step == SEARCH_STEP_DONE ||
         a->outcome.kind != OUTCOME_DOES_NOT_FIT ||
         a->less_probable_outcome.kind == OUTCOME_SIMULATED ||
         !other_placement_lacks_memory(&a->outcome.verdict) ||
-        (a->next_candidate_step != STAGE_DONE &&
+        (a->next_candidate_step != SEARCH_STEP_DONE &&
          other->next_repair_number >= a->next_repair_number))
         return;
     const struct candidate *candidate = &s->best->space.row[t];
@@ -164,10 +164,10 @@ static void apply_answer_to_other_placement(struct rate_search *s, size_t i,
     o->request = candidate->request;
     outcome_restore_pointers(o, candidate);
     other->next_repair_number = a->next_repair_number;
-    if (a->next_candidate_step == STAGE_DONE)
-        other->next_candidate_step = STAGE_DONE;
-    else if (other->next_candidate_step == STAGE_WHOLE)
-        other->next_candidate_step = STAGE_SHORT;
+    if (a->next_candidate_step == SEARCH_STEP_DONE)
+        other->next_candidate_step = SEARCH_STEP_DONE;
+    else if (other->next_candidate_step == SEARCH_STEP_WHOLE)
+        other->next_candidate_step = SEARCH_STEP_SHORT;
 }
 
 /* Makes a row and a node for each candidate. A candidate is done (OUTCOME_OVER_MEMORY_BOUND) if its lower bound of
@@ -224,13 +224,13 @@ static void apply_job_answer_to_candidate(struct rate_search *s, const struct se
                                           const struct candidate_answer *a)
 {
     struct candidate_search *node = &s->node[job->node_index];
-    if (job->step_to_take == STAGE_LAYER) {
+    if (job->step_to_take == SEARCH_STEP_LAYER) {
         struct timed_layer *layer = &s->layer[job->timed_layer_row_of_job];
         layer->has_step = layer->has_kernel_sums;
         layer->has_kernel_sums = true;
         layer->layer_time = a->layer_time;
         for (size_t i = 0; i < s->best->space.candidate_count; i++)
-            if (s->node[i].next_candidate_step == STAGE_LAYER &&
+            if (s->node[i].next_candidate_step == SEARCH_STEP_LAYER &&
                 (s->node[i].least_layer_row == job->timed_layer_row_of_job ||
                  s->node[i].own_layer_row == job->timed_layer_row_of_job) &&
                 s->layer[s->node[i].least_layer_row].has_kernel_sums)
@@ -389,7 +389,7 @@ enum status fastest_find(struct best *best, struct setup *setup, const struct sp
         status = find_best_of_strategies(&s, &progress, diag);
     progress_end();
     for (size_t i = 0; i < best->space.candidate_count; i++)
-        if (s.node[i].next_candidate_step != STAGE_DONE)
+        if (s.node[i].next_candidate_step != SEARCH_STEP_DONE)
             finish_candidate(&s, i,
                              s.node[i].rate_bound <= above ? OUTCOME_BOUND_NOT_BETTER
                                                            : OUTCOME_NOT_SEARCHED);

@@ -19,7 +19,7 @@ enum { ROUND_WHOLE = 4, ROUND_LONG = 2 };
 static uint32_t row_of_layer_timed_next(const struct rate_search *s,
                                         const struct candidate_search *node)
 {
-    if (node->next_candidate_step != STAGE_LAYER)
+    if (node->next_candidate_step != SEARCH_STEP_LAYER)
         return SEARCH_NO_LAYER;
     return s->layer[node->least_layer_row].has_kernel_sums ? node->own_layer_row
                                                            : node->least_layer_row;
@@ -27,7 +27,7 @@ static uint32_t row_of_layer_timed_next(const struct rate_search *s,
 
 static bool is_long_job(const struct rate_search *s, const struct search_job *job)
 {
-    return job->step_to_take != STAGE_LAYER &&
+    return job->step_to_take != SEARCH_STEP_LAYER &&
            s->node[job->node_index].upper_bound_of_ops > LONG_JOB_OPS;
 }
 
@@ -41,19 +41,20 @@ static bool add_job_of_next_step(struct rate_search *s, size_t i, bool layers)
     struct search_job job = {(enum candidate_next_step)node->next_candidate_step, i,
                              layers ? row_of_layer_timed_next(s, node) : SEARCH_NO_LAYER};
     size_t whole = 0, many = 0;
-    if (job.step_to_take == STAGE_LAYER && !layers)
-        job.step_to_take = STAGE_SHORT;
+    if (job.step_to_take == SEARCH_STEP_LAYER && !layers)
+        job.step_to_take = SEARCH_STEP_SHORT;
     for (size_t k = 0; k < s->job_count; k++) {
-        whole += s->job[k].step_to_take == STAGE_WHOLE;
+        whole += s->job[k].step_to_take == SEARCH_STEP_WHOLE;
         many += is_long_job(s, &s->job[k]);
         if (s->job[k].node_index == i ||
-            (s->job[k].node_index == node->other_placement && job.step_to_take != STAGE_LAYER) ||
+            (s->job[k].node_index == node->other_placement &&
+             job.step_to_take != SEARCH_STEP_LAYER) ||
             (job.timed_layer_row_of_job != SEARCH_NO_LAYER &&
              s->job[k].timed_layer_row_of_job == job.timed_layer_row_of_job))
             return false;
     }
     if (s->job_count == SEARCH_ROUND ||
-        (job.step_to_take == STAGE_WHOLE &&
+        (job.step_to_take == SEARCH_STEP_WHOLE &&
          whole == (fastest_has_found_a_fit(s) ? ROUND_WHOLE : 1)) ||
         (is_long_job(s, &job) && many == ROUND_LONG))
         return false;
@@ -97,7 +98,7 @@ static bool little_memory_first(const struct rate_search *s, size_t a, size_t b)
 
 bool fastest_candidate_is_open(const struct rate_search *s, size_t i, double above)
 {
-    return s->node[i].next_candidate_step != STAGE_DONE && s->node[i].rate_bound > above &&
+    return s->node[i].next_candidate_step != SEARCH_STEP_DONE && s->node[i].rate_bound > above &&
            (s->searched_strategy_index < 0 ||
             (s->best->space.row[i].strategy == s->searched_strategy_index &&
              s->node[i].upper_bound_of_ops <= RUNNER_UP_OPS_MAX));
@@ -179,7 +180,7 @@ static void add_least_memory_jobs(struct rate_search *s, size_t most, double abo
             break;
     }
     set_little_memory_bytes_max(s, above);
-    add_jobs_of_first_candidates(s, little_memory_first, most, STAGE_LAYER, false, above);
+    add_jobs_of_first_candidates(s, little_memory_first, most, SEARCH_STEP_LAYER, false, above);
     s->searched_strategy_index = all;
 }
 
@@ -187,15 +188,15 @@ void fastest_choose_jobs(struct rate_search *s, double above)
 {
     s->job_count = 0;
     if (fastest_has_found_a_fit(s) || s->searched_strategy_index >= 0) {
-        add_jobs_of_first_candidates(s, higher_rate_bound_first, 1, STAGE_WHOLE, true, above);
-        add_jobs_of_first_candidates(s, higher_rate_bound_first, 2, STAGE_SHORT, true, above);
-        add_jobs_of_first_candidates(s, higher_rate_bound_first, SEARCH_ROUND, STAGE_LAYER, true,
-                                     above);
+        add_jobs_of_first_candidates(s, higher_rate_bound_first, 1, SEARCH_STEP_WHOLE, true, above);
+        add_jobs_of_first_candidates(s, higher_rate_bound_first, 2, SEARCH_STEP_SHORT, true, above);
+        add_jobs_of_first_candidates(s, higher_rate_bound_first, SEARCH_ROUND, SEARCH_STEP_LAYER,
+                                     true, above);
     } else {
         add_least_memory_jobs(s, SEARCH_ROUND / 4, above);
         add_least_memory_jobs(s, SEARCH_ROUND / 4, above);
         add_jobs_of_first_candidates(
             s, s->best->goal == GOAL_GPUS ? little_memory_first : higher_rate_bound_first,
-            SEARCH_ROUND, STAGE_LAYER, s->best->goal != GOAL_GPUS, above);
+            SEARCH_ROUND, SEARCH_STEP_LAYER, s->best->goal != GOAL_GPUS, above);
     }
 }

@@ -2,10 +2,10 @@
  * (predict/plan/fastest.h). fastest.c runs the rounds, fastest_order.c chooses the jobs of a round, and fastest_steps.c
  * does one job in a child process.
  *
- * A job takes the next step of a candidate: it times a layer (STAGE_LAYER), extrapolates from short steps
- * (STAGE_SHORT), or predicts the whole step (STAGE_WHOLE). Before the last two a repair is chosen
- * (predict/plan/repairs.h). A candidate is done (STAGE_DONE) if it was simulated, refused, or does not fit with any
- * repair. It is open as long as it is not done and its bound exceeds the rate that it has to exceed. */
+ * A job takes the next step of a candidate: it times a layer (SEARCH_STEP_LAYER), extrapolates from short steps
+ * (SEARCH_STEP_SHORT), or predicts the whole step (SEARCH_STEP_WHOLE). Before the last two a repair is chosen
+ * (predict/plan/repairs.h). A candidate is done (SEARCH_STEP_DONE) if it was simulated, refused, or does not fit with
+ * any repair. It is open as long as it is not done and its bound exceeds the rate that it has to exceed. */
 #ifndef PREDICT_PLAN_FASTEST_PARTS_H
 #define PREDICT_PLAN_FASTEST_PARTS_H
 
@@ -22,7 +22,12 @@ enum { SEARCH_ROUND = 16 }; /* jobs of a round */
 enum { SEARCH_NO_LAYER = UINT32_MAX };
 
 /* The next step of a candidate (not a pipeline's stage). */
-enum candidate_next_step { STAGE_LAYER, STAGE_SHORT, STAGE_WHOLE, STAGE_DONE };
+enum candidate_next_step {
+    SEARCH_STEP_LAYER,
+    SEARCH_STEP_SHORT,
+    SEARCH_STEP_WHOLE,
+    SEARCH_STEP_DONE
+};
 
 /* The state of one candidate. */
 struct candidate_search {
@@ -50,11 +55,11 @@ struct timed_layer {
 struct search_job {
     enum candidate_next_step step_to_take; /* the step of the candidate that the job takes */
     size_t node_index;                     /* the candidate: index in rate_search.node */
-    /* STAGE_LAYER: the row of rate_search.layer that the job times; other steps: SEARCH_NO_LAYER */
+    /* SEARCH_STEP_LAYER: the row of rate_search.layer that the job times; other steps: SEARCH_NO_LAYER */
     uint32_t timed_layer_row_of_job;
 };
 
-/* The answer of a job's child process. All-zero: a signal ended the child. STAGE_LAYER fills is_answered and
+/* The answer of a job's child process. All-zero: a signal ended the child. SEARCH_STEP_LAYER fills is_answered and
  * layer_time; the other steps fill all members but layer_time. */
 struct candidate_answer {
     bool is_answered;

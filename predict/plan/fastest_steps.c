@@ -65,7 +65,7 @@ static bool is_unfit_with_last_repair(const struct setup *setup, const struct re
         const struct prediction_question question = {
             .setup = setup, .request = &request, .skips_offsets = true};
         struct prediction p = {0};
-        bool made = prediction_build_and_judge_memory(&p, &question, NULL, NULL) == STATUS_OK;
+        bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
         verdict = p.verdict;
         prediction_release(&p);
         if (!made)
@@ -99,7 +99,7 @@ static void estimate_by_short_steps(const struct rate_search *s,
     struct repairs repairs = repairs_make(s->given_request, s->open, &o->request);
     struct request request;
     double odds = required_fits_probability(s, node, o);
-    a->next_candidate_step = STAGE_DONE;
+    a->next_candidate_step = SEARCH_STEP_DONE;
     for (a->next_repair_number = 0; repairs_apply_next(&request, &repairs);
          a->next_repair_number++) {
         struct verdict verdict;
@@ -115,7 +115,7 @@ static void estimate_by_short_steps(const struct rate_search *s,
                 return;
             continue;
         }
-        a->next_candidate_step = STAGE_WHOLE;
+        a->next_candidate_step = SEARCH_STEP_WHOLE;
         a->bound_s = shortened_step_s(s->setup, &request) * (1 - SHORTENED_ERROR_SHARE);
         return;
     }
@@ -125,7 +125,7 @@ static void estimate_by_short_steps(const struct rate_search *s,
 static void simulate_less_probable(const struct outcome *o, const struct request *request,
                                    struct prediction *p, struct outcome *less_probable)
 {
-    if (prediction_simulate_step(p, NULL) != STATUS_OK)
+    if (prediction_time(p, NULL) != STATUS_OK)
         return;
     *less_probable = *o;
     less_probable->request = *request;
@@ -148,22 +148,22 @@ static void predict_whole_step(const struct rate_search *s, const struct candida
                                                  .skips_cause_of_documents = true,
                                                  .rate_to_exceed = s->rate_to_exceed};
     struct prediction p = {0};
-    a->next_candidate_step = STAGE_DONE;
+    a->next_candidate_step = SEARCH_STEP_DONE;
     for (unsigned i = 0; i <= node->next_repair_number; i++)
         if (!repairs_apply_next(&request, &repairs))
             return;
     a->next_repair_number = (uint8_t)(node->next_repair_number + 1);
-    if (prediction_build_and_judge_memory(&p, &question, NULL, NULL) != STATUS_OK) {
-        a->next_candidate_step = STAGE_SHORT;
+    if (prediction_memory(&p, &question, NULL, NULL) != STATUS_OK) {
+        a->next_candidate_step = SEARCH_STEP_SHORT;
     } else if (
         p.is_slower_than_rate_to_exceed) { /* it may be simulated later, as the best of its strategy */
         a->next_repair_number = node->next_repair_number;
-        a->next_candidate_step = STAGE_WHOLE;
+        a->next_candidate_step = SEARCH_STEP_WHOLE;
         a->rate_bound = p.tokens_per_s_gpu;
     } else if (room_fits_asked_probability(s->setup, &p.verdict)) {
         o->request = request;
         o->verdict = p.verdict;
-        if (prediction_simulate_step(&p, NULL) == STATUS_OK)
+        if (prediction_time(&p, NULL) == STATUS_OK)
             outcome_fill_times(o, &p);
     } else {
         keep_nearest_verdict(o, &p.verdict);
@@ -172,7 +172,7 @@ static void predict_whole_step(const struct rate_search *s, const struct candida
             simulate_less_probable(o, &request, &p, &a->less_probable_outcome);
         bool beyond = node->next_repair_number == 0 &&
                       is_unfit_with_every_repair(s->setup, &repairs, odds, o);
-        a->next_candidate_step = beyond ? STAGE_DONE : STAGE_SHORT;
+        a->next_candidate_step = beyond ? SEARCH_STEP_DONE : SEARCH_STEP_SHORT;
     }
     prediction_release(&p);
 }
@@ -204,17 +204,17 @@ void fastest_run_job(void *context, size_t number, void *result)
     const struct candidate_search *node = &s->node[job->node_index];
     struct candidate_answer *a = result;
     a->is_answered = true;
-    a->next_candidate_step = STAGE_DONE;
-    if (job->step_to_take != STAGE_LAYER)
+    a->next_candidate_step = SEARCH_STEP_DONE;
+    if (job->step_to_take != SEARCH_STEP_LAYER)
         a->outcome = s->best->row[job->node_index];
     s->setup->padding_tokens =
         c->packed_set != NULL ? c->packed_set->batch[c->packed_set->typical_batch].padding_tokens
                               : 0;
     if (!resize_cluster_to_gpus(s->setup, c->request.ranks))
         return;
-    if (job->step_to_take == STAGE_LAYER)
+    if (job->step_to_take == SEARCH_STEP_LAYER)
         time_layer(s, &s->layer[job->timed_layer_row_of_job], &c->request, a);
-    else if (job->step_to_take == STAGE_SHORT)
+    else if (job->step_to_take == SEARCH_STEP_SHORT)
         estimate_by_short_steps(s, node, a);
     else
         predict_whole_step(s, node, a);
@@ -226,7 +226,7 @@ uint64_t fastest_job_digest(const struct rate_search *s, const struct search_job
     const struct candidate_search *node = &s->node[job->node_index];
     const struct outcome *o = &s->best->row[job->node_index];
     uint64_t key;
-    if (job->step_to_take == STAGE_LAYER) {
+    if (job->step_to_take == SEARCH_STEP_LAYER) {
         const struct timed_layer *layer = &s->layer[job->timed_layer_row_of_job];
         const struct request request = layer_request_of_one_layer(&c->request, &layer->key);
         key = outcome_request_digest(s->setup, &request, c->request.ranks);
@@ -235,7 +235,7 @@ uint64_t fastest_job_digest(const struct rate_search *s, const struct search_job
     const double state[] = {job->step_to_take,
                             node->next_repair_number,
                             required_fits_probability(s, node, o),
-                            job->step_to_take == STAGE_WHOLE ? s->rate_to_exceed : 0,
+                            job->step_to_take == SEARCH_STEP_WHOLE ? s->rate_to_exceed : 0,
                             o->kind,
                             o->missing_bytes,
                             o->verdict.fits_probability};

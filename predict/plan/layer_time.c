@@ -78,7 +78,7 @@ struct layer_lower_bound layer_kernel_sums(const struct setup *setup, const stru
                                                      .wants_step_time_only = true,
                                                      .layer_count = 2 + i};
         struct prediction p = {0};
-        bool made = prediction_build_and_judge_memory(&p, &question, NULL, NULL) == STATUS_OK;
+        bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
         if (made)
             sums[i] = prediction_sum_kernel_and_issue_s(&p);
         prediction_release(&p);

@@ -162,7 +162,7 @@ static bool judge_length_of_rung(struct length_search *s, uint32_t rung, struct 
     request.seq = ladder_tokens_of_rung(s->ladder, rung);
     if (request.chunk_tokens > request.seq) /* then it is one chunk */
         request.chunk_tokens = 0;
-    enum status status = prediction_build_and_judge_memory(&p, &question, NULL, &own);
+    enum status status = prediction_memory(&p, &question, NULL, &own);
     bool fits = status == STATUS_OK && room_fits_asked_probability(s->setup, &p.verdict);
     l->built_length_count++;
     if (fits) {

@@ -152,7 +152,7 @@ static bool predict_verdict_of_short_step(struct verdict *verdict, const struct 
     const struct prediction_question question = {
         .setup = setup, .request = &request, .skips_offsets = true, .layer_count = layers};
     struct prediction p = {0};
-    bool made = prediction_build_and_judge_memory(&p, &question, NULL, NULL) == STATUS_OK;
+    bool made = prediction_memory(&p, &question, NULL, NULL) == STATUS_OK;
     *verdict = p.verdict;
     prediction_release(&p);
     return made;

@@ -210,13 +210,13 @@ static enum status answer_step_of_cell(struct cell_answer *answer, const struct 
         status = pack_documents_of_cell(&packed_set, &packed_sets, &first, &request, diag);
     }
     if (status == STATUS_OK)
-        status = prediction_build_and_judge_memory(&p, &question, NULL, diag);
+        status = prediction_memory(&p, &question, NULL, diag);
     if (status == STATUS_OK)
         store_memory_measures(answer, &p.verdict, p.ir.planned_bytes[MEMORY_HBM]);
     if (status == STATUS_OK && p.choices.scope == SCOPE_LAYER)
         store_block_measures(answer, &p.ir);
     if (status == STATUS_OK && timed && (p.verdict.fits || unfit_too)) {
-        status = prediction_simulate_step(&p, diag);
+        status = prediction_time(&p, diag);
         if (status == STATUS_OK && p.choices.scope == SCOPE_STEP)
             store_step_measures(answer, &p);
         else if (status == STATUS_OK)

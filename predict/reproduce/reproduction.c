@@ -290,9 +290,8 @@ static void judge_row(struct reproduction *r, struct reproduction_point *point)
     point->predicted_text = judged->result.predicted_text;
     point->error = judged->result.relative_error;
     point->counts_in_means = judged->counts_in_means;
-    point->reason = judged->result.status_reason != NULL
-                        ? judged->result.status_reason
-                        : judged->remark;
+    point->reason =
+        judged->result.status_reason != NULL ? judged->result.status_reason : judged->remark;
     if (row->metric == METRIC_PEAK_HBM && !external_is_run_as_described(row)) {
         point->counts_in_means = false;
         point->reason = row->cells[EXTERNAL_AS_RUN];

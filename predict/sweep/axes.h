@@ -21,7 +21,7 @@ enum axis_value_type {
     AXIS_OF_TEXTS,             /* no range */
     AXIS_OF_TEXTS_WITH_COMMAS, /* texts that contain commas: only ';' separates them */
     AXIS_OF_WHOLE_NUMBERS,     /* whole numbers: the step of a range may be left out */
-    AXIS_OF_TOKEN_COUNTS,            /* base/units.h: "512K" */
+    AXIS_OF_TOKEN_COUNTS,      /* base/units.h: "512K" */
     AXIS_OF_NUMBERS,           /* any numbers */
     AXIS_OF_CLUSTER_NUMBERS, /* a number of the cluster: values without a unit take the last one's, "100,200Gb/s" */
 };

@@ -197,11 +197,11 @@ enum sweep_status sweep_point_predict(struct text *row, const struct grid_axes *
     enum sweep_status outcome = SWEEP_FITS;
     enum status status =
         options.recording != NULL
-            ? prediction_judge_memory_of_file(&p, &question, &options.recording, 1, &diag)
-            : prediction_build_and_judge_memory(&p, &question, NULL, &diag);
+            ? prediction_memory_of_file(&p, &question, &options.recording, 1, &diag)
+            : prediction_memory(&p, &question, NULL, &diag);
     bool resolved = status == STATUS_OK;
     if (status == STATUS_OK && (p.verdict.fits || options.simulates_unfit))
-        status = prediction_simulate_step(&p, &diag);
+        status = prediction_time(&p, &diag);
     if (status == STATUS_OK && p.is_simulated)
         status = spreads_find(&p.spreads, &p, &diag);
     if (status != STATUS_OK) {

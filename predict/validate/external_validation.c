@@ -43,7 +43,7 @@ static enum status predict_row(struct external_answer *answer, const struct exte
     enum mfu_convention unused;
     enum status status = load(&setup, &unused, row->cells[EXTERNAL_ARGS], row->place.name, diag);
     if (status == STATUS_OK)
-        status = prediction_build_and_judge_memory(&p, &question, NULL, diag);
+        status = prediction_memory(&p, &question, NULL, diag);
     if (status == STATUS_OK)
         status = validation_check_columns(row, &p, diag);
     if (status == STATUS_OK && p.choices.scope != SCOPE_STEP)
@@ -52,7 +52,7 @@ static enum status predict_row(struct external_answer *answer, const struct exte
             "the options in column args include --scope %s, but a whole step was measured",
             scope_names[p.choices.scope]);
     if (status == STATUS_OK)
-        status = prediction_simulate_step(&p, diag);
+        status = prediction_time(&p, diag);
     if (status == STATUS_OK) {
         answer->similarity = similarity_of(p.setup, &p.choices, p.profile);
         answer->step_s = p.sim.step_s;
@@ -128,8 +128,7 @@ static struct external_result judge_row(const struct external_run *row,
     if (!answer->has_succeeded)
         return result;
     result.outcome = answer->verdict.fits ? OUTCOME_OK : OUTCOME_WRONG;
-    result.status_reason =
-        answer->verdict.fits ? NULL : "it ran, and is predicted not to fit";
+    result.status_reason = answer->verdict.fits ? NULL : "it ran, and is predicted not to fit";
     result.step_s = answer->step_s;
     result.relative_error = row->step_s / answer->step_s - 1;
     result.peak_bytes = answer->peak_bytes;

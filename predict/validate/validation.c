@@ -67,11 +67,11 @@ static enum status predict_run(const struct setup *setup, const struct external_
 {
     struct prediction p = {0};
     const struct prediction_question question = {.setup = setup};
-    enum status status = prediction_build_and_judge_memory(&p, &question, NULL, diag);
+    enum status status = prediction_memory(&p, &question, NULL, diag);
     if (status == STATUS_OK)
         status = validation_check_columns(row, &p, diag);
     if (status == STATUS_OK && wants_time)
-        status = prediction_simulate_step(&p, diag);
+        status = prediction_time(&p, diag);
     if (status == STATUS_OK) {
         answer->verdict = p.verdict;
         answer->reserved = p.reserved;

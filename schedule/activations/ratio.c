@@ -300,7 +300,8 @@ static void store_tensors_of_run(struct offload_by_ratio *r, struct unit_ops_of_
 
 /* Emits the copies back to the device of the tensors that a backward run reads; they start after all compute that is
  * listed so far. */
-static void emit_copies_back_for_backward_run(struct offload_by_ratio *r, struct unit_ops_of_chunk *run)
+static void emit_copies_back_for_backward_run(struct offload_by_ratio *r,
+                                              struct unit_ops_of_chunk *run)
 {
     const struct unit_ops_of_chunk *forward = &r->run[run->forward_run_of_backward];
     op_id ended = r->last_compute_op;

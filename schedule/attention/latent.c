@@ -172,9 +172,10 @@ static struct view emit_wide_product_backward(struct emit *e, uint32_t layer, en
 {
     if (dx.count == 0)
         dx = emit_compute_tensor(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own_rows, from);
-    struct view whole = tensor_keeps_gathered(e->choices)
-                            ? gathered
-                            : tensor_gather(e, own, from, TENSOR_ROWS_BY_SEQUENCE, "latent_all", false);
+    struct view whole =
+        tensor_keeps_gathered(e->choices)
+            ? gathered
+            : tensor_gather(e, own, from, TENSOR_ROWS_BY_SEQUENCE, "latent_all", false);
     struct view all = tensor_product_output(e, dx, from, "d_latent_all");
     emit_matmul(e, MATMUL_NN, dy, weight_view(e, layer, weight), view_none(), all, rows->all_rows,
                 from, to);

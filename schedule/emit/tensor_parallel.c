@@ -32,10 +32,10 @@ static bool uses_async_plan(const struct emit *e)
            !products_layer_is_narrow(e->choices, e->tags.layer);
 }
 
-/* Returns the number of pieces in which `own` rows of each tensor rank are gathered or reduced. For TENSOR_ROWS_BY_SEQUENCE
- * each sequence is a piece, since its rows are in order only if it is gathered by itself. For TENSOR_ROWS_IN_ANY_ORDER async TP has a
- * piece for each rank, as PyTorch's _pipelined_all_gather_and_consume() has, if `own` divides evenly; else there is one
- * piece. */
+/* Returns the number of pieces in which `own` rows of each tensor rank are gathered or reduced. For
+ * TENSOR_ROWS_BY_SEQUENCE each sequence is a piece, since its rows are in order only if it is gathered by itself. For
+ * TENSOR_ROWS_IN_ANY_ORDER async TP has a piece for each rank, as PyTorch's _pipelined_all_gather_and_consume() has, if
+ * `own` divides evenly; else there is one piece. */
 static int64_t piece_count_of_collective(const struct emit *e, int64_t own,
                                          enum tensor_row_order order)
 {

@@ -344,7 +344,7 @@ static const char *why_permuted_rows_unfit(const struct routing *r, const struct
 }
 
 const char *routing_why_work_unfit(const struct routing *r, const struct work *work, uint32_t group,
-                              uint32_t ranks)
+                                   uint32_t ranks)
 {
     const int64_t list = work_routing_list_index(work), dealt = work_routed_copies_per_rank(work);
     if (list < 0)

@@ -107,6 +107,6 @@ int64_t routing_count_arrived_tokens(const struct routing *routing, uint32_t lis
  * they fit or the work has no route. group: the group "ep" of the ranks with different experts, IR_NONE if every rank
  * has all experts; ranks: the number of its members. */
 const char *routing_why_work_unfit(const struct routing *routing, const struct work *work,
-                              uint32_t group, uint32_t ranks);
+                                   uint32_t group, uint32_t ranks);
 
 #endif

@@ -154,7 +154,8 @@ void embedding_backward(struct emit *e, buffer_id dx)
     if (weight_is_frozen(e, WEIGHT_EMBEDDING))
         return;
     e->tags.region = REGION_EMBEDDING;
-    struct view dx_all = tensor_gather(e, view_whole(e, dx), h, TENSOR_ROWS_BY_SEQUENCE, "dy_all", false);
+    struct view dx_all =
+        tensor_gather(e, view_whole(e, dx), h, TENSOR_ROWS_BY_SEQUENCE, "dy_all", false);
     emit_table_gradient(e, WEIGHT_EMBEDDING, vocabulary_group_plus_1(e, false), dx_all,
                         unit_tokens_or_labels(e, e->tokens, "unit_tokens"), e->unit.rows);
     for (int64_t i = 0; has_weight(e, WEIGHT_POSITIONS) && i < e->choices->micro_batch; i++)

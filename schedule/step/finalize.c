@@ -28,8 +28,8 @@ struct role_writer {
     uint32_t first_not_persistent_buffer; /* the first new buffer that is not persistent */
     uint32_t *new_buffer;                 /* new id of each old buffer; IR_NONE: none */
     uint32_t *new_op;                     /* new id of each old op */
-    uint32_t
-        *dependency_row_by_op; /* for each old op, a row of e->added_dependencies; IR_NONE: none */
+    /* for each old op, a row of e->added_dependencies; IR_NONE: none */
+    uint32_t *dependency_row_by_op;
     /* [rows of e->added_dependencies] another row with the same waiting op; IR_NONE: none */
     uint32_t *next_dependency_row_of_same_op;
     uint32_t *next_buffer_number_by_stem; /* [stems] the number of the next buffer */

@@ -24,7 +24,7 @@ static void emit_kv_message(struct stage *s, enum work_kind kind, int64_t by, st
 
 /* Returns the part of a cache that belongs to one subsequence. */
 static struct view view_of_subsequence_in_kv_cache(const struct stage *s, struct view cache,
-                                             uint32_t part, int64_t width)
+                                                   uint32_t part, int64_t width)
 {
     int64_t begin = pipeline_tokens_before_subsequence(s->choices, part),
             end = pipeline_tokens_before_subsequence(s->choices, part + 1);

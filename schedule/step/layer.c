@@ -132,7 +132,8 @@ static void mlp_up(struct emit *e, uint32_t layer, uint32_t chunk, struct view x
         up[i] = last ? emit_buffer(e, "up", CATEGORY_ACTIVATION, (enum dtype)e->choices->dtype,
                                    part.rows * width + beside * f, 0)
                      : emit_activation_buffer(e, "up", part.rows, width);
-        tensor_matmul(e, TENSOR_ROWS_IN_ANY_ORDER, rows, MATMUL_NT, view_slice(x, part.begin * h, part.rows * h),
+        tensor_matmul(e, TENSOR_ROWS_IN_ANY_ORDER, rows, MATMUL_NT,
+                      view_slice(x, part.begin * h, part.rows * h),
                       weight_view(e, layer, WEIGHT_UP),
                       optional_weight_view(e, layer, WEIGHT_UP_BIAS),
                       view_rows(up[i], 0, part.rows, width), part.rows, width, h);
@@ -182,8 +183,9 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         buffer_id act = saved->act[i] = emit_activation_buffer(e, "act", rows, f);
         struct view y_rows = view_rows(y, piece.begin, piece.rows, h);
         e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
-        struct view x_rows = tensor_gather_input(e, view_rows(x, piece.begin, piece.rows, h), h,
-                                                 TENSOR_ROWS_IN_ANY_ORDER, mlp_input_product_count(e));
+        struct view x_rows =
+            tensor_gather_input(e, view_rows(x, piece.begin, piece.rows, h), h,
+                                TENSOR_ROWS_IN_ANY_ORDER, mlp_input_product_count(e));
         saved->norm2_all[i] = x_rows;
         mlp_up(e, layer, i, x_rows, act, rows, CHAIN_FORWARD);
         struct view product = tensor_product_output(e, y_rows, h, "ffn_all");
@@ -226,8 +228,9 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
             e->tags.phase = PHASE_BACKWARD;
         }
         struct view dy_rows = tensor_gather(e, own, h, TENSOR_ROWS_IN_ANY_ORDER, "dy_all", false);
-        tensor_matmul(e, TENSOR_ROWS_IN_ANY_ORDER, rows, MATMUL_NN, dy_rows, weight_view(e, layer, WEIGHT_DOWN),
-                      view_none(), view_rows(d_act, 0, rows, f), rows, f, h);
+        tensor_matmul(e, TENSOR_ROWS_IN_ANY_ORDER, rows, MATMUL_NN, dy_rows,
+                      weight_view(e, layer, WEIGHT_DOWN), view_none(), view_rows(d_act, 0, rows, f),
+                      rows, f, h);
         emit_weight_grad(e, layer, WEIGHT_DOWN, dy_rows, view_rows(saved->act[i], 0, rows, f), h, f,
                          rows);
         emit_bias_grad(e, layer, WEIGHT_DOWN_BIAS, own, piece.rows, h);
@@ -243,7 +246,8 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
         struct view product = tensor_product_output(e, dx_rows, h, "dx_all");
         emit_matmul(e, MATMUL_NN, view_whole(e, d_up), weight_view(e, layer, WEIGHT_UP),
                     view_none(), product, rows, h, up);
-        tensor_reduce_input_gradient(e, product, dx_rows, TENSOR_ROWS_IN_ANY_ORDER, mlp_input_product_count(e));
+        tensor_reduce_input_gradient(e, product, dx_rows, TENSOR_ROWS_IN_ANY_ORDER,
+                                     mlp_input_product_count(e));
         emit_weight_grad(e, layer, WEIGHT_UP, view_whole(e, d_up), x_rows, up, h, rows);
         emit_bias_grad(e, layer, WEIGHT_UP_BIAS, view_whole(e, d_up), rows, up);
         adapters_backward(e, layer, adapter_target_of_first_product(e),
@@ -458,9 +462,9 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     saved->output_projection_result = emit_activation_buffer(e, "projected", rows, h);
     struct view projected = view_whole(e, saved->output_projection_result);
     struct view product = tensor_product_output(e, projected, h, "projected_all");
-    tensor_matmul(e, TENSOR_ROWS_BY_SEQUENCE, e->unit.rows, MATMUL_NT, view_whole(e, saved->attention_out),
-                  weight_view(e, layer, WEIGHT_O), product_bias(e, layer, WEIGHT_O_BIAS), product,
-                  e->unit.rows, h, o);
+    tensor_matmul(e, TENSOR_ROWS_BY_SEQUENCE, e->unit.rows, MATMUL_NT,
+                  view_whole(e, saved->attention_out), weight_view(e, layer, WEIGHT_O),
+                  product_bias(e, layer, WEIGHT_O_BIAS), product, e->unit.rows, h, o);
     adapters_forward(e, layer, ADAPTER_O, 1, view_whole(e, saved->attention_out), product,
                      e->unit.rows, &saved->o_adapters);
     tensor_reduce_scatter(e, product, projected, TENSOR_ROWS_BY_SEQUENCE);
@@ -518,7 +522,8 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     struct view d_projected = view_whole(
         e, emit_norm_after_backward(e, layer, WEIGHT_NORM1_AFTER, dx2,
                                     saved->output_projection_result, saved->norm1_after_stats));
-    struct view dx2_all = tensor_gather(e, d_projected, h, TENSOR_ROWS_BY_SEQUENCE, "dy_all", false);
+    struct view dx2_all =
+        tensor_gather(e, d_projected, h, TENSOR_ROWS_BY_SEQUENCE, "dy_all", false);
     tensor_matmul(e, TENSOR_ROWS_BY_SEQUENCE, e->unit.rows, MATMUL_NN, dx2_all,
                   weight_view(e, layer, WEIGHT_O), view_none(), view_whole(e, d_attention),
                   e->unit.rows, o, h);

@@ -421,8 +421,8 @@ void stage_send_result(struct stage *s, enum pass pass, const struct action *act
     e->tags.region = REGION_NONE;
     if (seam)
         made->gathered_outputs_by_pass[pass] =
-            tensor_gather(e, view_of_residual(e, x), s->choices->model->hidden, TENSOR_ROWS_BY_SEQUENCE,
-                          "seam_all", false);
+            tensor_gather(e, view_of_residual(e, x), s->choices->model->hidden,
+                          TENSOR_ROWS_BY_SEQUENCE, "seam_all", false);
     for (uint32_t peer = share.first_stage; peer < share.first_stage + share.count; peer++) {
         struct row_range both =
             intersect_row_ranges(mine, unit_rows_of_stage(s, (uint32_t)to, action->unit, peer));

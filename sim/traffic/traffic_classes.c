@@ -159,8 +159,9 @@ static uint16_t find_or_add_variant(struct traffic *traffic, uint16_t l, uint32_
             may_be_sides_of_one_collective(traffic, comm->distinct_shapes[v], shape))
             return (uint16_t)v;
     assert(comm->distinct_shape_count < IR_NONE16);
-    comm->distinct_shapes = heap_grow(comm->distinct_shapes, &comm->distinct_shape_capacity,
-                                       comm->distinct_shape_count + 1u, sizeof *comm->distinct_shapes);
+    comm->distinct_shapes =
+        heap_grow(comm->distinct_shapes, &comm->distinct_shape_capacity,
+                  comm->distinct_shape_count + 1u, sizeof *comm->distinct_shapes);
     comm->distinct_shapes[comm->distinct_shape_count] = shape;
     return (uint16_t)comm->distinct_shape_count++;
 }
@@ -257,7 +258,8 @@ void traffic_add_comm_classes(struct traffic *traffic)
         if (traffic->comm[l].kind == COMM_P2P) {
             traffic->comm[l].distinct_shapes =
                 traffic->variants_shared_by_p2p_classes.distinct_shapes;
-            traffic->comm[l].distinct_shape_count = traffic->variants_shared_by_p2p_classes.distinct_shape_count;
+            traffic->comm[l].distinct_shape_count =
+                traffic->variants_shared_by_p2p_classes.distinct_shape_count;
         }
     list_ops_by_comm_class(traffic);
 }

@@ -100,7 +100,7 @@ static void check_repairs_need_less_memory(const char *label, const struct setup
             repaired.ffn_chunks = tries[i].ffn_chunks;
         if (tries[i].host_optimizer)
             repaired.optimizer = CHOICE_OPTIMIZER_HOST;
-        if (prediction_build_and_judge_memory(&p, &question, NULL, NULL) == STATUS_OK) {
+        if (prediction_memory(&p, &question, NULL, NULL) == STATUS_OK) {
             uint64_t needed = p.verdict.needed_bytes[LIMIT_DEVICE];
             CHECK(label, p.verdict.needed_bytes[LIMIT_HOST] >= host_bytes);
             if (i + 1 == ARRAY_LEN(tries))

@@ -249,7 +249,7 @@ static inline struct request configuration_request(const struct matrix_row *prod
 /* Fills *choices and returns true if the product is legal; else *why gets the reason. why may be NULL: a search asks
  * about a million products, and half of its time would go into messages. */
 static inline bool configuration_is_legal(const struct matrix_row *product, struct choices *choices,
-                                    struct diag *why)
+                                          struct diag *why)
 {
     struct request request = configuration_request(product);
     if (why != NULL)
@@ -312,7 +312,7 @@ static inline size_t index_of_level(int factor, uint8_t level)
 /* Draws a level of each factor. Degrees and other choices of which few values are legal together are left open, level
  * 0, in half of the draws. */
 static inline struct matrix_row draw_configuration(const struct factors *factors,
-                                             struct check_random *random)
+                                                   struct check_random *random)
 {
     struct matrix_row product;
     for (int f = 0; f < FACTOR_COUNT; f++) {

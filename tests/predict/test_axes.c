@@ -21,7 +21,8 @@ static const struct {
     {"plus", "64K..256K:+64K", "64K 128K 192K 256K", AXIS_OF_TOKEN_COUNTS},
     {"the end is a point when a step meets it", "1..6:x2", "1 2 4", AXIS_OF_WHOLE_NUMBERS},
     {"numbers meet their end", "0.1..0.3:+0.1", "0.1 0.2 0.30000000000000004", AXIS_OF_NUMBERS},
-    {"the last unit is that of all", "100,200,400Gb/s", "100Gb/s 200Gb/s 400Gb/s", AXIS_OF_CLUSTER_NUMBERS},
+    {"the last unit is that of all", "100,200,400Gb/s", "100Gb/s 200Gb/s 400Gb/s",
+     AXIS_OF_CLUSTER_NUMBERS},
     {"and of a range", "100..400Gb/s:x2", "100Gb/s 200Gb/s 400Gb/s", AXIS_OF_CLUSTER_NUMBERS},
 };
 

@@ -83,7 +83,8 @@ static uint32_t find_kth_op_of_kind(const struct ir *ir, enum work_kind kind, en
 
 /* Returns the size of those operands [from, to) that are in the compute dtype, in units of one
  * hidden tensor. */
-static double size_of_operands_in_hidden_tensors(const struct ir *ir, uint32_t op, uint32_t from, uint32_t to)
+static double size_of_operands_in_hidden_tensors(const struct ir *ir, uint32_t op, uint32_t from,
+                                                 uint32_t to)
 {
     double elements = 0, unit = (double)TOKENS / RANKS * (double)block.hidden;
     for (uint32_t k = from; k < to; k++) {
@@ -96,13 +97,14 @@ static double size_of_operands_in_hidden_tensors(const struct ir *ir, uint32_t o
 
 static double operand_size_in_hidden_tensors(const struct ir *ir, uint32_t op)
 {
-    return size_of_operands_in_hidden_tensors(ir, op, 0, (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]);
+    return size_of_operands_in_hidden_tensors(
+        ir, op, 0, (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]);
 }
 
 static double written(const struct ir *ir, uint32_t op)
 {
-    return size_of_operands_in_hidden_tensors(ir, op, ir->op.read_count[op],
-                    (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]);
+    return size_of_operands_in_hidden_tensors(
+        ir, op, ir->op.read_count[op], (uint32_t)ir->op.read_count[op] + ir->op.write_count[op]);
 }
 
 /* Returns the size of the operands of three all-to-alls that are live while the k-th runs, in units
@@ -126,8 +128,8 @@ static void block_memory_is_that_of_table_2(void)
     double in_flight = 0;
     make_schedule(&ir, &c, "ulysses", "ideal", CHOICE_ACTIVATIONS_KEEP, 0, TOKENS);
     for (int i = 0; i < 3; i++)
-        in_flight +=
-            operand_size_in_hidden_tensors(&ir, find_kth_op_of_kind(&ir, WORK_ALL_TO_ALL, PHASE_FORWARD, i));
+        in_flight += operand_size_in_hidden_tensors(
+            &ir, find_kth_op_of_kind(&ir, WORK_ALL_TO_ALL, PHASE_FORWARD, i));
     uint32_t gelu = find_kth_op_of_kind(&ir, WORK_GELU_BACKWARD, PHASE_BACKWARD, 0);
     const struct {
         const char *label;
@@ -139,16 +141,22 @@ static void block_memory_is_that_of_table_2(void)
         {"forward, the third", live_all_to_all_size_in_hiddens(&ir, 2), 4},
         {"forward, all in flight", in_flight, 6},
         {"forward, attention",
-         operand_size_in_hidden_tensors(&ir, find_kth_op_of_kind(&ir, WORK_ATTENTION, PHASE_FORWARD, 0)), 4},
+         operand_size_in_hidden_tensors(&ir,
+                                        find_kth_op_of_kind(&ir, WORK_ATTENTION, PHASE_FORWARD, 0)),
+         4},
         {"forward, feed-forward",
          written(&ir, find_kth_op_of_kind(&ir, WORK_MATMUL, PHASE_FORWARD, 2)), 4},
         {"backward, attention",
-         operand_size_in_hidden_tensors(&ir, find_kth_op_of_kind(&ir, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD, 0)),
+         operand_size_in_hidden_tensors(
+             &ir, find_kth_op_of_kind(&ir, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD, 0)),
          8},
         {"backward, qkv",
-         operand_size_in_hidden_tensors(&ir, find_kth_op_of_kind(&ir, WORK_UNPACK, PHASE_BACKWARD, 0)), 6},
+         operand_size_in_hidden_tensors(&ir,
+                                        find_kth_op_of_kind(&ir, WORK_UNPACK, PHASE_BACKWARD, 0)),
+         6},
         /* the gradients on both sides of the activation; the forward counts what it keeps */
-        {"backward, feed-forward", size_of_operands_in_hidden_tensors(&ir, gelu, 0, 1) + written(&ir, gelu), 8},
+        {"backward, feed-forward",
+         size_of_operands_in_hidden_tensors(&ir, gelu, 0, 1) + written(&ir, gelu), 8},
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++)
         CHECK_CLOSE(rows[i].label, rows[i].got, rows[i].paper, 1e-12);
@@ -165,12 +173,13 @@ static void chunk_memory_is_its_share(void)
     CHECK_CLOSE("qkv", written(&ir, find_kth_op_of_kind(&ir, WORK_MATMUL, PHASE_FORWARD, 0)),
                 3. / U, 1e-12);
     CHECK_CLOSE("a tile",
-                operand_size_in_hidden_tensors(&ir, find_kth_op_of_kind(&ir, WORK_ATTENTION, PHASE_FORWARD, 5)),
+                operand_size_in_hidden_tensors(
+                    &ir, find_kth_op_of_kind(&ir, WORK_ATTENTION, PHASE_FORWARD, 5)),
                 4. / U, 1e-12);
-    CHECK_CLOSE(
-        "a tile backward",
-        operand_size_in_hidden_tensors(&ir, find_kth_op_of_kind(&ir, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD, 5)),
-        8. / U, 1e-12);
+    CHECK_CLOSE("a tile backward",
+                operand_size_in_hidden_tensors(
+                    &ir, find_kth_op_of_kind(&ir, WORK_ATTENTION_BACKWARD, PHASE_BACKWARD, 5)),
+                8. / U, 1e-12);
     CHECK_CLOSE("feed-forward, in twice as many",
                 written(&ir, find_kth_op_of_kind(&ir, WORK_GELU, PHASE_FORWARD, 3)), 4. / (2 * U),
                 1e-12);

@@ -40,8 +40,8 @@ static inline void make_random_cluster(struct check_random *random, uint32_t ran
 }
 
 /* Writes up to two waits on earlier ops of the role. */
-static inline void write_random_waits(struct random_cluster_schedule *p, struct text *out, uint32_t begin,
-                                      uint32_t op)
+static inline void write_random_waits(struct random_cluster_schedule *p, struct text *out,
+                                      uint32_t begin, uint32_t op)
 {
     int64_t waits = op > begin ? pick(p->random, 0, op - begin < 2 ? 1 : 2) : 0;
     int64_t first = waits > 0 ? pick(p->random, begin, (int64_t)op - 1) : 0;
