@@ -88,15 +88,18 @@ static void the_schema_describes_every_value(void)
 static const char *const others[] = {
     /* members of both structs */
     "model", "sm", "gpus_per_node", "documents", "routing", "expert_capacity", "subsequence_tokens",
-    "offload_hidden_bytes", "offload_hidden_bytes_of",
+    "offload_hidden_bytes", "offload_hidden_bytes_by_subsequence",
     /* only of struct request: they describe the machine, are filled in from costs, or say which
      * implementation the profile `published` is */
-    "ranks", "single_attention_impl", "impl", "shared_units_open", "offload_adaptive",
+    "ranks", "sole_costed_attention_impl_plus_one", "impl", "must_compute_shared_units",
+    "must_compute_offload_hidden_bytes",
     /* only of struct choices: they are parts of a strategy, are read by a function of their row, or
      * follow from choices */
-    "attention", "strategy", "profile", "needs_subsequence_tokens", "shared_units",
-    "ring_ranks_per_node", "chunk_count", "offload_ratio", "row_ranks", "core_plan",
-    "attention_masked", "routing_has_remainders", "recompute_modules"};
+    "attention", "strategy", "profile", "must_compute_subsequence_tokens", "shared_units",
+    "ring_ranks_per_node", "chunk_count", "offload_ratio", "sequence_parallel_ranks", "core_plan",
+    "core_gets_causal_mask_tensor", "lists_copies_of_even_routing", "recompute_modules"};
+
+static bool is_other_found[ARRAY_LEN(others)]; /* a struct has the member */
 
 static bool is_word(char c)
 {
@@ -148,7 +151,8 @@ static void check_choice_members_are_in_rows(const struct text *header, const st
         snprintf(name, sizeof name, "%.*s", (int)(at - first), first);
         bool known = choice_table_has_member(table, macros, name);
         for (size_t i = 0; i < ARRAY_LEN(others); i++)
-            known |= strcmp(others[i], name) == 0;
+            if (strcmp(others[i], name) == 0)
+                known = is_other_found[i] = true;
         CHECK(name, known);
         members++;
     }
@@ -171,6 +175,8 @@ static void every_choice_member_is_in_a_row(void)
                                      of_request);
     check_choice_members_are_in_rows(&header, &table, "#define COPIED_CHOICES(COPIED)", "\n\n",
                                      of_choices);
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        CHECK(others[i], is_other_found[i]);
     text_release(&header);
     text_release(&table);
     diag_release(&diag);
