@@ -63,7 +63,8 @@ struct align_sequence {
     size_t item_count, item_capacity;
     struct align_row_outside_items *rows_outside_items;
     size_t gap_row_count, gap_row_capacity;
-    uint32_t *rows; /* rows of the trace in the order in which they were added */
+    /* rows of the trace: those of an item one after the other, else in the order in which they were added */
+    uint32_t *rows;
     size_t row_count, row_capacity;
     /* Pending rows are calls of a collective and copies into its buffer, while its message has not been added. They
      * become part of the item of the next message, or an item of their own if none follows. They are rows[pending_begin

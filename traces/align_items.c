@@ -56,14 +56,24 @@ static void extend_last_attention_item(struct align_sequence *s, double seconds)
     }
 }
 
-/* Appends a row of the trace to s->rows[], which has all rows that were added, items or not. */
-static void append_trace_row(struct align_sequence *s, uint32_t row)
+/* Inserts a row of the trace into s->rows[], which has all rows that were added, items or not, before element `at`. */
+static void insert_trace_row(struct align_sequence *s, size_t at, uint32_t row)
 {
     if (s->row_count == s->row_capacity) {
         s->row_capacity = heap_next_capacity(s->row_capacity, s->row_count + 1);
         s->rows = heap_realloc(s->rows, s->row_capacity, sizeof *s->rows);
     }
-    s->rows[s->row_count++] = row;
+    memmove(s->rows + at + 1, s->rows + at, (s->row_count - at) * sizeof *s->rows);
+    s->rows[at] = row;
+    s->row_count++;
+}
+
+/* Inserts a row that is not pending. Pending rows stay the last ones of s->rows[], where the item of their message
+ * begins. */
+static void insert_row_before_pending(struct align_sequence *s, size_t at, uint32_t row)
+{
+    insert_trace_row(s, at, row);
+    s->pending_begin += s->pending_rows > 0;
 }
 
 void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t row,
@@ -74,8 +84,9 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
     uint8_t phase = (uint8_t)align_phase_of_row(trace, row);
     bool is_item = class == CLASS_MATMUL || class == CLASS_ATTENTION || class == CLASS_COPY ||
                    class == CLASS_COMMUNICATION;
-    append_trace_row(s, row);
+    const size_t end = s->pending_rows > 0 ? s->pending_begin : s->row_count;
     if (!is_item) {
+        insert_row_before_pending(s, end, row);
         add_row_outside_items(s,
                               (struct align_row_outside_items){(uint8_t) class, phase, row,
                                                                (uint32_t)s->item_count, seconds});
@@ -84,6 +95,7 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
     /* the row moves nothing, so it is only a part of a collective */
     bool part = class == CLASS_COMMUNICATION && ops->bytes[row] == 0;
     if (part && kernel_class_is_message_preparation(trace->labels[ops->kind[row]])) {
+        insert_trace_row(s, s->row_count, row);
         if (s->pending_rows++ == 0)
             s->pending_begin = (uint32_t)s->row_count - 1;
         s->pending_rows_s += seconds;
@@ -91,11 +103,13 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
     }
     struct align_item *last = s->item_count > 0 ? &s->items[s->item_count - 1] : NULL;
     if (part && last && last->flops_or_bytes > 0) {
+        insert_row_before_pending(s, last->rows_begin + last->row_count, row);
         last->seconds += seconds;
         last->row_count++;
         return;
     }
     if (class == CLASS_ATTENTION && last && last->class == class && last->phase == phase) {
+        insert_row_before_pending(s, end, row);
         extend_last_attention_item(s, seconds);
         return;
     }
@@ -107,16 +121,18 @@ void align_add_row(struct align_sequence *s, const struct trace *trace, uint32_t
                               .phase = phase,
                               .first_row = row,
                               .row_count = 1,
-                              .rows_begin = (uint32_t)s->row_count - 1,
+                              .rows_begin = (uint32_t)end,
                               .repeated_layer_number = -1,
                               .seconds = seconds,
                               .flops_or_bytes = amount};
     if (class == CLASS_COMMUNICATION && s->pending_rows > 0) {
+        insert_trace_row(s, s->row_count, row);
         item.row_count += s->pending_rows;
-        item.rows_begin = s->pending_begin;
         item.seconds += s->pending_rows_s;
         s->pending_rows = 0;
         s->pending_rows_s = 0;
+    } else {
+        insert_row_before_pending(s, end, row);
     }
     *add_item(s) = item;
 }
