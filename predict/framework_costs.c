@@ -215,8 +215,8 @@ static void clear_weight_permutations(const struct prediction *p, double *work_s
 }
 
 /* True if the work is of a sort by which a layer sends rows to its experts, multiplies there, or returns the results.
- * Some work of attention is of such a sort, too, such as an all-to-all: the function cannot tell it apart, and returns
- * true. For the activations of experts it returns false; mark_layer_and_expert_shapes() finds these. */
+ * Some work of attention is of such a sort, too, such as an all-to-all, and the activations of experts are of none:
+ * mark_shapes_of_layers() tells these apart. */
 static bool may_be_expert_work(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
@@ -250,22 +250,28 @@ static bool does_cuda_graph_hold_experts(const struct prediction *p)
            !(p->profile->expert_bias_by_operators && m->bias_ffn);
 }
 
-/* Sets of_layer[shape] for each shape of which an op belongs to a layer, and of_expert[shape] for each activation that
- * reads what a grouped product wrote: those of experts. Embedding, loss and optimizer have shapes of their own; only
- * the last norm may share the shape of the layers' norms. */
-static void mark_layer_and_expert_shapes(const struct ir *ir, bool *of_layer, bool *of_expert)
+/* What ops a shape has. */
+struct layer_shape {
+    bool is_of_layer;             /* an op belongs to a layer */
+    bool is_of_attention;         /* an op belongs to attention */
+    bool is_of_expert_activation; /* an activation reads what a grouped product wrote */
+};
+
+/* Fills shape[i] for each shape of the schedule. Embedding, loss and optimizer have shapes of their own; only the last
+ * norm may share the shape of the layers' norms. */
+static void mark_shapes_of_layers(const struct ir *ir, struct layer_shape *shape)
 {
     bool *is_made_by_experts =
         heap_zalloc((size_t)ir->buffer.count + 1, sizeof *is_made_by_experts);
     for (uint32_t op = 0; op < ir->op.count; op++) {
-        const uint32_t shape = ir->op.shape[op];
-        const struct work *work = &ir->shape[shape];
-        if (ir->op.layer[op] != IR_NONE16 && ir->op.phase[op] != PHASE_OPTIMIZER)
-            of_layer[shape] = true;
+        struct layer_shape *of = &shape[ir->op.shape[op]];
+        const struct work *work = &ir->shape[ir->op.shape[op]];
+        of->is_of_layer |= ir->op.layer[op] != IR_NONE16 && ir->op.phase[op] != PHASE_OPTIMIZER;
+        of->is_of_attention |= ir->op.region[op] == REGION_ATTENTION;
         if (work->kind == WORK_MATMUL && work->matmul.groups > 0)
             is_made_by_experts[ir_touched_buffer(ir, op, ir->op.read_count[op])] = true;
         else if (work->kind == WORK_SWIGLU || work->kind == WORK_SWIGLU_BACKWARD)
-            of_expert[shape] |= is_made_by_experts[ir_touched_buffer(ir, op, 0)];
+            of->is_of_expert_activation |= is_made_by_experts[ir_touched_buffer(ir, op, 0)];
     }
     free(is_made_by_experts);
 }
@@ -280,23 +286,23 @@ static void clear_issue_s_of_cuda_graphs(const struct prediction *p, const struc
     const bool with_experts = does_cuda_graph_hold_experts(p);
     if (graphs == CUDA_GRAPHS_NONE)
         return;
-    bool *of_layer = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *of_layer);
-    bool *of_expert = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *of_expert);
-    mark_layer_and_expert_shapes(&p->ir, of_layer, of_expert);
+    struct layer_shape *shape = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *shape);
+    mark_shapes_of_layers(&p->ir, shape);
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];
         const bool routes = work->kind == WORK_ROUTE || work->kind == WORK_ROUTE_BACKWARD,
-                   waits = work->kind == WORK_HOST_SYNC || work->kind == WORK_BARRIER;
+                   waits = work->kind == WORK_HOST_SYNC || work->kind == WORK_BARRIER,
+                   is_of_experts = shape[i].is_of_expert_activation ||
+                                   (may_be_expert_work(work) && !shape[i].is_of_attention);
         if (routes)
             issue_s[i] = graphs == CUDA_GRAPHS_STEP ? 0 : cost->host_op_s + cost->host_kernel_s;
         else if (graphs == CUDA_GRAPHS_STEP && !waits)
             issue_s[i] = 0;
-        else if (graphs == CUDA_GRAPHS_LAYER && of_layer[i] && !waits &&
-                 (with_experts || !(of_expert[i] || may_be_expert_work(work))))
+        else if (graphs == CUDA_GRAPHS_LAYER && shape[i].is_of_layer && !waits &&
+                 (with_experts || !is_of_experts))
             issue_s[i] = 0;
     }
-    free(of_expert);
-    free(of_layer);
+    free(shape);
 }
 
 void framework_costs_add(const struct prediction *p, const struct device_cost *cost, double *work_s,

@@ -20,6 +20,10 @@ for g in none router layer step; do
 done
 # experts of which each gets its capacity are part of a layer's graph
 longhaul predict --quick $model --expert-capacity 1,pad --cuda-graphs layer 2> $T/note | awk '/waiting for the CPU/ {cpu = $5 " " $6} END {print "layer, padded: waiting for the CPU " (cpu ? cpu : "0")}'
+# exchanges of attention are part of a layer's graph: only what lies outside of layers is launched
+for g in none layer step; do
+  longhaul predict --quick --model llama3-8b --set hidden=512,heads=8,kv_heads=8,head_dim=64,ffn=1024,layers=16 --cluster dgx-h100 --gpus 4 --seq 1K --strategy ulysses --profile megatron-te --cuda-graphs $g 2> $T/note | awk -v g=$g '/^step/ {step = $2 " " $3} END {print "ulysses, " g ": step " step}'
+done
 # in a graph of the step experts are fused: products add biases, activations clamp, and the gradient of the second bias is one pass over 4096 x 2880 elements
 oss="--model gpt-oss-20b --set layers=2 --cluster gb200 --gpus 8 --strategy local --profile megatron-te --seq 1K --batch 8 --ep 8 --zero 1 --activations keep"
 for g in layer step; do
