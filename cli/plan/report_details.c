@@ -285,7 +285,7 @@ static void put_rate_bound_of_unsimulated(struct text *out, const struct best *b
     else if (most > 0)
         text_printf(out,
                     "%-11sno configuration that was not simulated exceeds %.1f tokens/s/GPU; the "
-                    "winner's family has %zu\n",
+                    "winner's strategy has %zu\n",
                     "proof", fmax(most, left), members);
 }
 
