@@ -7,15 +7,22 @@
 
 #include <string.h>
 
-/* Returns the first option of a command that names a file to be read (not -o), for the message about an argument too
- * many. Returns NULL if there is no such option, or if the command takes arguments. */
+/* True for -o and the options that are named like --cluster-out: their files are written. */
+static bool is_output_option(const struct option *option)
+{
+    const size_t size = strlen(option->name);
+    return strcmp(option->name, "o") == 0 ||
+           (size > 4 && strcmp(option->name + size - 4, "-out") == 0);
+}
+
+/* Returns the first option of a command that names a file to be read, for the message about an argument too many. Returns NULL if there is no such option, or if the command takes arguments. */
 static const struct option *input_file_option(const struct command *command)
 {
     for (size_t s = 0; command->argument_count_max == 0 && command->option_sets[s] != NULL; s++)
         for (size_t i = 0; i < command->option_sets[s]->option_count; i++) {
             const struct option *option = &command->option_sets[s]->option[i];
             if (option->value_name != NULL && strncmp(option->value_name, "FILE", 4) == 0 &&
-                strcmp(option->name, "o") != 0)
+                !is_output_option(option))
                 return option;
         }
     return NULL;
