@@ -45,12 +45,13 @@ static double matmul_flop_per_s(const struct device_cost *cost, enum dtype dtype
     }
 }
 
-/* Returns the flop/s of a product at the highest clock. If the device cannot multiply 8- or 4-bit operands with these
- * scales, it is the rate of bf16. */
-static double product_flop_per_s(const struct device_cost *cost, const struct work *work)
+/* Returns the flop/s of large products of a dtype or, if the device multiplies operands with such scales, of 8 or 4
+ * bits, at the highest clock. */
+static double product_flop_per_s(const struct device_cost *cost, enum dtype dtype,
+                                 enum scaling scaling)
 {
-    double scaled = scaled_product_flop_per_s(cost, (enum scaling)work->matmul.scaling);
-    return scaled > 0 ? scaled : matmul_flop_per_s(cost, (enum dtype)work->in);
+    double scaled = scaled_product_flop_per_s(cost, scaling);
+    return scaled > 0 ? scaled : matmul_flop_per_s(cost, dtype);
 }
 
 /* Returns the watts that large products would draw at the highest clock; 0 if the power limit never slows them. */
@@ -59,9 +60,10 @@ static double matmul_watts(const struct device_cost *cost, enum dtype dtype)
     return dtype != DTYPE_F64 && dtype != DTYPE_F32 ? cost->device_tensor_power : 0;
 }
 
-double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype)
+double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype,
+                               enum scaling scaling)
 {
-    return matmul_flop_per_s(cost, dtype) *
+    return product_flop_per_s(cost, dtype, scaling) *
            cost_power_limited_rate_share(cost, matmul_watts(cost, dtype));
 }
 
@@ -94,7 +96,8 @@ static double tile_waves_s(const struct device_cost *cost, const struct work *wo
  * choose the fastest of its kernels. */
 static double fastest_tiling_s(const struct device_cost *cost, const struct work *work)
 {
-    double flop_per_s = product_flop_per_s(cost, work);
+    double flop_per_s =
+        product_flop_per_s(cost, (enum dtype)work->in, (enum scaling)work->matmul.scaling);
     double large = cost->matmul_tile, small = cost->matmul_small_tile;
     const struct {
         double m, n, rate;
@@ -116,8 +119,9 @@ struct cost_tensor_work cost_matmul_tensor_work(const struct device_cost *cost,
                                                 const struct work *work)
 {
     enum dtype dtype = (enum dtype)work->in;
-    return (struct cost_tensor_work){work_flops(work) / product_flop_per_s(cost, work),
-                                     matmul_watts(cost, dtype), cost->device_kernel_start_s};
+    const double flop_per_s = product_flop_per_s(cost, dtype, (enum scaling)work->matmul.scaling);
+    return (struct cost_tensor_work){work_flops(work) / flop_per_s, matmul_watts(cost, dtype),
+                                     cost->device_kernel_start_s};
 }
 
 double cost_matmul_s(const struct device_cost *cost, enum attention_impl impl,

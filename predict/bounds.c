@@ -16,10 +16,12 @@
 
 /* ---- time ---- */
 
-/* Returns the flop/s of the largest products. Products of every other shape are as fast or slower. */
-static double product_flop_per_s(const struct device_cost *cost, const struct choices *c)
+/* Returns the flop/s of the largest products whose operands have scales of this kind. Products of every other shape are
+ * as fast or slower. */
+static double product_flop_per_s(const struct device_cost *cost, const struct choices *c,
+                                 enum scaling scaling)
 {
-    return cost_product_flop_per_s(cost, c->dtype == DTYPE_F32 ? DTYPE_F32 : DTYPE_BF16);
+    return cost_product_flop_per_s(cost, c->dtype == DTYPE_F32 ? DTYPE_F32 : DTYPE_BF16, scaling);
 }
 
 static double attention_flop_per_s(const struct device_cost *cost, const struct choices *c,
@@ -34,11 +36,11 @@ static double attention_flop_per_s(const struct device_cost *cost, const struct 
     return most > 0 ? most : cost->device_peak_flop_per_s;
 }
 
-/* The least seconds that a device takes for a flop. product_s_per_flop: for one flop of a product.
- * attention_s_per_flop: for forward and backward of attention together, for each flop of the forward; the backward has
+/* The least seconds that a device takes for a flop. layer_product_s_per_flop, head_product_s_per_flop: for one flop of a
+ * product of a layer, whose operands may have 8 or 4 bits, and of the head. attention_s_per_flop: for forward and backward of attention together, for each flop of the forward; the backward has
  * 2.5 times the flops of the forward. */
 struct min_s_per_flop {
-    double product_s_per_flop, attention_s_per_flop;
+    double layer_product_s_per_flop, head_product_s_per_flop, attention_s_per_flop;
 };
 
 /* Returns the rates for a device's work. forwards: how often the forward of attention counts. */
@@ -48,9 +50,10 @@ static struct min_s_per_flop min_s_per_flop_of(const struct setup *setup, const 
     const struct device_cost *cost = &setup->cost;
     const double peak = setup->cluster.device.peak_bf16_flop_per_s;
     if (cost->is_ideal)
-        return (struct min_s_per_flop){1 / peak, (forwards + 2.5) / peak};
+        return (struct min_s_per_flop){1 / peak, 1 / peak, (forwards + 2.5) / peak};
     return (struct min_s_per_flop){
-        1 / product_flop_per_s(cost, c),
+        1 / product_flop_per_s(cost, c, (enum scaling)products_recipe(c)->scaling),
+        1 / product_flop_per_s(cost, c, SCALING_NONE),
         forwards / attention_flop_per_s(cost, c, ATTENTION_FORWARD_PASS) +
             2.5 / attention_flop_per_s(cost, c, ATTENTION_BACKWARD_PASS)};
 }
@@ -71,17 +74,17 @@ static double layers_compute_s(const struct choices *c, const struct min_s_per_f
                                int64_t end, double seen)
 {
     const struct transformer *t = c->model;
-    return (double)t->layers *
-           (transformer_step_products_per_weight(t) * (double)end *
-                (double)transformer_layer_linear_flops_per_token(t) * rates->product_s_per_flop +
-            seen * rates->attention_s_per_flop);
+    return (double)t->layers * (transformer_step_products_per_weight(t) * (double)end *
+                                    (double)transformer_layer_linear_flops_per_token(t) *
+                                    rates->layer_product_s_per_flop +
+                                seen * rates->attention_s_per_flop);
 }
 
 static double head_compute_s(const struct choices *c, const struct min_s_per_flop *rates)
 {
     return transformer_step_products_per_weight(c->model) * (double)c->global_batch *
            (double)c->seq * (double)transformer_head_flops_per_token(c->model) *
-           rates->product_s_per_flop;
+           rates->head_product_s_per_flop;
 }
 
 /* Returns a lower bound of the step in seconds. all_s, head_s: seconds of all layers, and of the head, summed over all

@@ -3,6 +3,7 @@
 
 #include "predict/prediction.h"
 #include "predict/setup/subsequences.h"
+#include "schedule/choices/products.h"
 #include "tests/check.h"
 
 #include <math.h>
@@ -97,7 +98,47 @@ static void no_pipeline_is_faster_than_its_bounds(void)
     printf("bounds are up to %.4f and %.4f of the step", closest[0], closest[1]);
 }
 
+/* Large products of 8 or 4 bits are faster than those of bf16, by which the bound of such a step must not go. */
+static void no_step_of_narrow_products_is_faster_than_its_bound(void)
+{
+    static const struct {
+        const char *cluster;
+        int products;
+    } rows[] = {{"dgx-h100", PRODUCTS_FP8_TENSOR},
+                {"dgx-h100", PRODUCTS_FP8_BLOCK},
+                {"b200", PRODUCTS_MXFP8},
+                {"b200", PRODUCTS_NVFP4}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *name = products_names[rows[i].products];
+        struct setup setup = {0};
+        struct diag diag = {0};
+        struct prediction p = {0};
+        const struct request drawn = {.pp = 1,
+                                      .ranks = 1,
+                                      .subsequences = 1,
+                                      .seq = 4096,
+                                      .global_batch = 4,
+                                      .activations = CHOICE_ACTIVATIONS_KEEP};
+        if (load_pipeline_question(&setup, &drawn, rows[i].cluster,
+                                   "layers=4,hidden=16384,heads=128,head_dim=128,ffn=65536",
+                                   &diag)) {
+            setup.request.products = rows[i].products;
+            const struct prediction_question question = {.setup = &setup,
+                                                         .request = &setup.request};
+            CHECK_INT(name, prediction_make(&p, &question, &diag), STATUS_OK);
+            const double bound_s = bound_step_s(&setup, &p.choices);
+            printf("%s: bound is %.3f of the step\n", name, bound_s / p.sim.step_s);
+            CHECK(name, bound_s <= p.sim.step_s * (1 + 1e-9) && bound_s > 0.3 * p.sim.step_s);
+        }
+        prediction_release(&p);
+        diag_release(&diag);
+        setup_release(&setup);
+    }
+}
+
 static const struct check_case cases[] = {
+    {"no step of narrow products is faster than its bound",
+     no_step_of_narrow_products_is_faster_than_its_bound},
     {"no pipeline is faster than its bounds", no_pipeline_is_faster_than_its_bounds},
 };
 CHECK_MAIN("bounds", cases)
