@@ -270,9 +270,13 @@ static enum status fix_parameters_without_effect(struct fit_search *search, stru
     size_t count = find_parameters_without_effect(j, has_no_effect), required = 0;
     gsl_matrix_free(j);
     for (size_t i = 0; i < search->free_count; i++) {
-        bool optional = search->problem->param[search->free_index[i]].is_optional;
-        if (has_no_effect[i] && optional)
-            search->state[search->free_index[i]] = FIT_FIXED;
+        const size_t index = search->free_index[i];
+        const struct fit_param *param = &search->problem->param[index];
+        const bool optional = param->is_optional;
+        if (has_no_effect[i] && optional) {
+            search->state[index] = FIT_FIXED;
+            search->value[index] = param->start; /* not what scale_rates_to_measured() made of it */
+        }
         has_no_effect[i] = has_no_effect[i] && !optional;
         required += has_no_effect[i];
     }
