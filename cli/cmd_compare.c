@@ -48,7 +48,7 @@ static const struct option compare_rows[] = {
              "several ranks, one of each"},
     {.name = "all",
      .kind = OPTION_FLAG,
-     .help = "print every table and every row instead of a summary of one screen"},
+     .help = "print every table instead of a summary of one screen; --top says how many ops"},
     {.name = "json", .kind = OPTION_FLAG, .help = "print JSON, in SI units"},
 };
 const struct option_set compare_options = {"comparison", compare_rows, ARRAY_LEN(compare_rows)};
