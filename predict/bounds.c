@@ -301,9 +301,11 @@ double bound_saved_device_bytes(const struct choices *c)
         return saved_bytes_of_subsequences(c).device_bytes;
     if (c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
         return 0;
-    if (c->pp > 1) /* no bound: micro-batches may be cut, and stages drop inputs early */
+    /* no bound: with stages micro-batches may be cut, and stages drop inputs early; by a ratio inputs are offloaded,
+     * too */
+    if (c->pp > 1 || c->activations == CHOICE_ACTIVATIONS_RATIO)
         return 0;
-    return layer_input_bytes_of_rank(c, (double)c->model->layers);
+    return layer_input_bytes_of_rank(c, (double)(c->model->layers - c->host_layers));
 }
 
 double bound_saved_host_bytes(const struct choices *c)
