@@ -1,4 +1,4 @@
-/* base/cursor.c: the cursor of base/text.h, and the reading of numbers in words. */
+/* base/cursor.c: the cursor of base/text.h, and the reading of words as numbers. */
 #include "base/text.h"
 
 #include "base/c_locale.h"
@@ -138,7 +138,7 @@ static bool is_decimal_number(const char *word, size_t size)
 
 bool parse_double(const char *word, size_t size, double *value)
 {
-    char copy[1024]; /* holds the word and a NUL; no double needs more digits */
+    char copy[1024]; /* holds the word and a NUL; a longer word is refused */
     if (size >= sizeof copy || !is_decimal_number(word, size))
         return false;
     memcpy(copy, word, size);

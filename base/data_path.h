@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-/* Sets *out to the full path of a shipped file or folder. relative: its path within the data ("models/presets",
+/* Sets *out to the path of a shipped file or folder. relative: its path within the data ("models/presets",
  * "traces/published/external.csv"). If there is no such file or folder, an error lists the folders that were
  * searched. */
 enum status data_path(struct text *out, const char *relative, struct diag *diag);

@@ -2,8 +2,9 @@
  *
  * A function that can meet a fault outside the program (input, files, child
  * processes) returns an enum status and, when it is not STATUS_OK, has added
- * one message to the struct diag passed last. Callers hand the status on.
- * A message is one line, "where: error: what", and says what would be right.
+ * a message to the struct diag passed last. Callers hand the status on.
+ * A message is one line, "where: error: what", and says what would be right
+ * when that is known.
  * A programming error is an assert, which stays on in release builds. */
 #ifndef BASE_DIAG_H
 #define BASE_DIAG_H

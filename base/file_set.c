@@ -15,13 +15,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A file of the set, which is not yet renamed to its final name. */
+/* A file of the set. */
 struct file_set_file {
     char *shown_path; /* the path that the caller gave, after the folder of the set; for messages */
-    /* the final path: shown_path or, if that is a link, the path of the link's target. NULL: the file is standard
-     * output, a device or a pipe, which file_set_end() writes directly */
+    /* the final path: shown_path or, if that is a link, the path of the link's target. NULL: file_set_end()
+     * deletes the file, or writes it directly, since it is standard output, a device or a pipe */
     char *target_path;
-    char *temporary_path; /* the path of the hidden file; NULL: none yet */
+    char *temporary_path; /* the path of the hidden file; NULL: there is none */
     struct text contents; /* of a file that is written directly: its contents until then */
     bool is_to_delete;    /* file_set_end() deletes the file; it has no contents */
     struct file_set_file *next;
@@ -104,8 +104,8 @@ static void append_parent_folder(struct text *out, const char *path)
     text_append(out, path, size);
 }
 
-/* Returns a hidden path in the folder of `path`. Its name is so short that the system accepts it wherever it accepts
- * `path`. */
+/* Returns a hidden path in the folder of `path`. Its name does not grow with that of `path`, so that it is never
+ * too long for a file name. */
 static char *new_temporary_path(const char *path)
 {
     static unsigned tried;
@@ -398,7 +398,7 @@ static void unlock_folder(struct file_set *s)
 
 static enum status rename_files(struct file_set *s, struct diag *diag)
 {
-    /* while the last file exists, all files of the folder are from one run; so the old last file is removed first */
+    /* while the last file exists, the set's files in the folder are from one run; so the old one is removed first */
     const bool sealed =
         s->folder != NULL && s->first_file != s->last_file && s->last_file->target_path != NULL;
     if (sealed && unlink(s->last_file->target_path) != 0 && errno != ENOENT)

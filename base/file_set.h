@@ -1,4 +1,4 @@
-/* base/file_set.h: files that appear together or not at all, however the program ends.
+/* base/file_set.h: files that appear together or not at all, as far as the file system allows.
  *
  *     struct file_set files = {.folder = "out"};
  *     status = file_set_begin(&files, diag);
@@ -10,13 +10,13 @@
  *     file_set_release(&files);
  *
  * Each file is written at once under a hidden name beside its final one (".longhaul-PID-N.tmp"), or, if the folder is
- * new, into a hidden folder of such a name, and file_set_end() renames it: after a failure (full disk, no permission),
- * an interrupt or a request to end, all files are as they were before. Only SIGKILL or a crash leaves a hidden file. A
- * new folder appears with all its files at once. Files in an existing folder, or in several, are renamed one after the
- * other. If the set has a folder, an old file with the name of the last file of the set is removed before the first
- * rename, and the last file is renamed last. So it is missing if the program is killed between two renames. Files of
- * two processes do not mix in a folder: the process that ends last replaces those of the other. One struct file_set is
- * in use at a time. */
+ * new, into a hidden folder of such a name, and file_set_end() renames it: a failure (full disk, no permission), an
+ * interrupt or a request to end before the renames leaves all files as they were. Only SIGKILL or a crash leaves a
+ * hidden file. A new folder appears with all its files at once. Files in an existing folder, or in several, are renamed
+ * one after the other. If the set has a folder, an old file with the name of the last file of the set is removed before
+ * the first rename, and the last file is renamed last. So it is missing if the program is killed between two renames.
+ * Two processes do not rename files into a folder at the same time: where both write the same names, all these files
+ * are from the process that ends last. One struct file_set is in use at a time. */
 #ifndef BASE_FILE_SET_H
 #define BASE_FILE_SET_H
 
@@ -48,8 +48,8 @@ enum status file_set_begin(struct file_set *files, struct diag *diag);
  * file_set_begin() and file_set_release(), on a set to which no file is added; the results get another set. */
 enum status file_set_check_writable(struct file_set *files, struct diag *diag);
 
-/* Writes one file of the set. path "-" is standard output. Data for standard output, devices and pipes stay in memory
- * until file_set_end() writes them. */
+/* Writes one file of the set. If the set has no folder, path "-" is standard output. Data for standard output, devices
+ * and pipes stay in memory until file_set_end() writes them. */
 enum status file_set_add(struct file_set *files, const char *path, const char *data, size_t size,
                          struct diag *diag);
 

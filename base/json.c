@@ -286,7 +286,7 @@ bool json_is_number(struct json_node node)
     return has_type(node, JSON_NUMBER);
 }
 
-/* ---- messages ---- */
+/* ---- messages, and getters that report a wrong type ---- */
 
 enum status json_error(struct json_node node, struct diag *diag, const char *format, ...)
 {

@@ -2,8 +2,8 @@
  *
  * A document is strict JSON with comments allowed (base/json_pull.h). A node is one value in it
  * together with its path ("nodes.gpu.memory[0]"), so that a message reads
- * "a100.json:12: error: nodes.gpu.memory: expected a number". Every key of an object must be
- * known to the reader: json_reject_unknown_keys() reports the first that is not.
+ * "a100.json:12: error: nodes.gpu.memory: expected a number". A reader that knows
+ * all keys of an object calls json_reject_unknown_keys(), which reports the first other one.
  *
  * Strings are UTF-8 and hold no NUL; a configuration has at most 16 MiB, a thousand times its usual size.
  * Functions may be called on a node of the wrong type: getters report it, finders find nothing. */

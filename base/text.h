@@ -1,4 +1,4 @@
-/* base/text.h: whole files, growable text, and a cursor that knows its line.
+/* base/text.h: whole files, growable text, a cursor that knows its line, and numbers in text.
  *
  * struct text owns its memory; text_release() gives it back. data is NULL or
  * NUL-terminated (the NUL is not counted in size), and may hold any bytes. */

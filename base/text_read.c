@@ -80,7 +80,7 @@ enum status text_read_with_byte_limit(struct text *text, const char *path, uint6
             status = report_too_large(limit, at, diag);
             goto out;
         }
-        text_reserve(text, (size_t)info.st_size + (1 << 16)); /* one growth, then the end is seen */
+        text_reserve(text, (size_t)info.st_size + (1 << 16)); /* so that it grows only once */
     }
     status = read_all(text, file, limit, at, diag);
     if (status == STATUS_OK && gunzip_is_packed(text))

@@ -3,8 +3,9 @@
  * Each family of numbers (start of a kernel, memory-bound work, products, each direction of each
  * implementation of attention, the issuing thread, the host's processors) that has points is
  * fitted to them by least squares of relative errors (models/fit.h); the others stay as the base
- * device has them. Numbers that describe a kernel's form (tiles, multiprocessors) are never
- * fitted: the base has them, or the header of the points states them (models/points.h).
+ * device has them. Numbers that describe a kernel's form (tiles, multiprocessors) are not
+ * fitted: the base has them, or the header of the points states them (models/points.h). Only the
+ * tile and the step of attention on the host's processors are chosen by the points.
  * docs/measuring.md, "Calibration", says what is fitted to what.
  *
  * The folder models/ describes transformers and clusters, and computes what each piece of work costs on a device; the
@@ -25,7 +26,7 @@ enum {
 
 struct calibrate_options {
     /* A fit whose relative errors have a larger root mean square than this is refused; 0: 0.25. Twice as much is
-     * allowed for the start of a kernel and for the host's time, and 4 times as much for memory-bound work if only
+     * allowed for the start of a kernel and for the issuing thread, and 4 times as much for memory-bound work if only
      * rates are fitted. */
     double rms_error_limit;
     /* the p10_s of points are fitted, for machines on which other programs run; false: their median_s */
@@ -34,9 +35,8 @@ struct calibrate_options {
      * points lie too far from the fit, it is fitted again to the fast times, p10_s. If that fit is refused as well, the
      * family keeps the base's numbers. Neither counts as a refusal; calibration.fallback lists both. */
     bool falls_back_if_disturbed;
-    /* For points of recorded steps, which have few sizes. If they cannot tell time that grows with the size from time
-     * that does not, only rates and shares are fitted. Starts and ramps then stay as in the base, and calibration.notes
-     * says so. */
+    /* For points of recorded steps, which have few sizes. If the fit of all numbers of a family is refused, only rates
+     * and shares are fitted. If that fit is good, ramps stay as in the base, and calibration.notes says so. */
     bool fits_rates_only_if_few_sizes;
     bool reduce_scatter_as_all_reduce; /* the cluster's fabric.reduce_scatter_as_all_reduce */
     double host_memory_bytes_per_s;    /* the cluster's; 0: the header's host_memory_bytes_per_s */
@@ -45,7 +45,7 @@ struct calibrate_options {
 enum calibrate_origin {
     CALIBRATE_FITTED,
     CALIBRATE_STATED, /* the header of the points states the number */
-    CALIBRATE_DERIVED /* the number follows from fitted ones; `source_text` says which */
+    CALIBRATE_DERIVED /* the number follows from points or from fitted numbers; `source_text` says how */
 };
 
 /* A number of the device that the calibration has set; all other numbers are the base's. */
@@ -69,7 +69,7 @@ struct calibrate_family {
     const char *worst_point_text; /* "matmul m=64 n=512 k=512" */
 };
 
-/* A family whose first fit was refused, and the numbers that it has now. */
+/* A family whose fit was refused, and the numbers that it has now. */
 struct calibrate_fallback {
     const char *name;
     /* the numbers are the base's; false: they are fitted to the fastest times (p10_s) */
@@ -103,8 +103,8 @@ struct calibration {
 void calibration_release(struct calibration *calibration);
 
 /* Fits every family that has points. Returns STATUS_NO if a fit was refused, or if no family has
- * points. Each refusal is reported, and its message says whether other programs disturbed the
- * points. *calibration then still has the families that could be fitted. Points of several devices,
+ * points. Each refusal is reported; if the points scatter too much, the message says whether other
+ * programs disturbed them. *calibration then still has the families that could be fitted. Points of several devices,
  * a header line out of range, or an ideal base are STATUS_BAD_INPUT. base and points must live as
  * long as *calibration. */
 enum status calibrate_device(struct calibration *calibration, const struct points *points,

@@ -18,8 +18,6 @@ void calibration_release(struct calibration *calibration)
     *calibration = (struct calibration){0};
 }
 
-/* ---- the whole device ---- */
-
 /* Sets the numbers of the device that the header of the points states. The key of such a header line is the number's
  * name ("device.sm_count"); lines with other keys are skipped. */
 static enum status set_numbers_stated_by_header(struct calibration *c, const struct points *points,
@@ -146,7 +144,7 @@ static enum status fit_or_fall_back_if_disturbed(const struct calibrate_problem 
     return status;
 }
 
-/* Fits a family whose points have few sizes. If the points do not determine all its numbers, only rates and shares are
+/* Fits a family whose points have few sizes. If the fit of all its numbers is refused, only rates and shares are
  * fitted. If that is refused too, it returns the status without a message and leaves all numbers as they were. */
 static enum status fit_rates_if_few_sizes(const struct calibrate_problem *family,
                                           calibrate_family_function *function)
@@ -228,7 +226,8 @@ static void list_unmeasured_families(struct calibration *c)
 
 /* Sets cost->memory_s_per_tensor_s (m below): for each second of products and attention at the
  * highest clock, the seconds of memory-bound kernels (cost_power_limited_rate_share()). Leaves it as it
- * is if the base has no power limit, or if no products and no attention were recorded in steps.
+ * is if the base has no power limit, or no watts of memory-bound kernels below that limit, or if no
+ * products and no attention were recorded in steps.
  * Recorded seconds of products and attention are at the step's lower clock. Let q be the recorded
  * seconds of memory-bound kernels per recorded second of products and attention, share the step's
  * clock over the highest one, P the watts that products and attention would draw at the highest

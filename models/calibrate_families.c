@@ -1,6 +1,7 @@
-/* Each family of numbers of a device: which points it is fitted to, and which of its numbers are parameters of the fit.
- * The predictions come from the formulas of models/cost*.c: a fit changes the numbers in calibration->cost and calls
- * cost_work_burst_s(), or cost_work_s() for points of recorded steps. */
+/* The families of numbers of a device, except those of the host (calibrate_host.c): which points each is fitted to, and
+ * which of its numbers are parameters of the fit. The predictions come from the formulas of
+ * models/cost*.c: a fit changes the numbers in calibration->cost and calls cost_work_burst_s(), or cost_work_s() for
+ * points of recorded steps. */
 #include "models/calibrate_parts.h"
 
 #include <assert.h>
@@ -438,8 +439,8 @@ static double fit_residual_with_tile(struct calibrate_problem *problem,
 
 /* Chooses the tile and the step of the attention kernel that runs on the host's processors. The formula for thread
  * blocks describes this kernel only roughly: it trims its tiles to the mask, and computes exponentials for visible
- * pairs only, but products for all pairs of a tile. So all sizes are tried. The best ones are used if their error is
- * less than 0.9 times the error with the present sizes. */
+ * pairs only, but products for all pairs of a tile. So all pairs of the sizes below are tried. The best ones are used
+ * if their error is less than 0.9 times the error with the present sizes. */
 static void find_best_tile(struct calibrate_problem *problem, struct attention_kernel kernel)
 {
     static const double sizes[] = {16, 32, 64, 128, 256};

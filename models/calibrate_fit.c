@@ -98,7 +98,7 @@ static double predict_point_s(void *context, const double *value, size_t point)
     return problem->predict(problem, problem->point[point]);
 }
 
-/* Returns the file name without its folder that a point comes from; "points" if the point has none. */
+/* Returns the name, without its folder, of the file that a point comes from; "points" if the point has none. */
 static const char *file_name_of_point(const struct point *point)
 {
     const char *name = point->at.name ? point->at.name : "points";

@@ -33,7 +33,8 @@ void link_calibration_release(struct link_calibration *links)
 
 /* ---- the traffic of a point over its link ---- */
 
-/* The number of steps of a communication, and the bytes that cross its busiest link. */
+/* The number of steps of a communication, and the bytes that cross its busiest link; for ranks that share a GPU, the
+ * bytes that all its copies move. */
 struct link_steps_and_bytes {
     double steps, busiest_link_bytes;
 };
@@ -365,7 +366,7 @@ static void add_field_to_link_list(struct link_field_list *fields, const char *s
     fields->row[fields->count++] = (struct link_field){section, name, unit, value, source, 0};
 }
 
-/* Writes a number that the points of a class determine, with its spread: the largest of the fit's root mean square
+/* Adds a number that the points of a class determine, with its spread: the largest of the fit's root mean square
  * error, its leave-one-out error and the number's relative standard error, but at least CALIBRATE_SPREAD_MIN and at
  * most CALIBRATE_SPREAD_MAX. */
 static void add_fitted_field_to_link_list(struct link_field_list *fields, const char *section,

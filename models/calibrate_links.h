@@ -37,7 +37,7 @@ enum calibrate_link_class {
 };
 
 struct calibrated_link {
-    size_t point_count; /* 0: the class has no points, and the other members are not set */
+    size_t point_count; /* 0: no points, or the fit was refused; the other members are not set */
     /* the fitted numbers and their standard errors, which are absolute, in the same units */
     double latency_s, latency_error_s, bytes_per_s, bytes_per_s_error;
     /* errors of the fitted times as shares of the measured times */
@@ -72,8 +72,8 @@ void link_calibration_print_report(const struct link_calibration *links, struct 
 
 /* Appends a cluster file that has the fitted numbers and takes all others from its base. device:
  * the file of the device's costs; NULL: those of the base. base: the name that the file gives its
- * base; cluster: that base, loaded. The numbers of messages within a node are written only if the
- * fabric is a switch, those of a network only if the base has NICs. Returns STATUS_NO if the file
+ * base; cluster: that base, loaded. The numbers of messages between the GPUs of a node are written only if
+ * the fabric is a switch, those of a network only if the base has NICs. Returns STATUS_NO if the file
  * would have neither a fitted number nor a device. */
 enum status link_calibration_print_cluster(const struct link_calibration *links, const char *name,
                                            const char *device, const char *base,

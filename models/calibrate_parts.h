@@ -6,8 +6,8 @@
 #include "models/calibrate.h"
 #include "models/cost_parts.h"
 
-/* The least and the greatest relative spread that a file may state. A fit of a few points is never more certain than
- * the least; a number that a fit leaves undetermined is still known within a factor of e. */
+/* The least and the greatest relative spread that is written into a file. A fit of a few points is never more certain
+ * than the least; a number that a fit leaves undetermined is still known within a factor of e. */
 #define CALIBRATE_SPREAD_MIN 0.01
 #define CALIBRATE_SPREAD_MAX 1.0
 
@@ -25,7 +25,7 @@ struct calibrate_problem {
     size_t param_count;
     double rms_error_limit;
     bool needs_only_rms_error; /* no leave-one-out error is computed */
-    /* only numbers that grow with a size are fitted (calibrate_options.fits_rates_only_if_few_sizes) */
+    /* only rates and shares are fitted (calibrate_options.fits_rates_only_if_few_sizes) */
     bool fits_rates_only;
     int impl, direction; /* for attention: enum attention_impl, enum attention_direction */
     /* the last fit was refused because other programs disturbed its points */

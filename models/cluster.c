@@ -83,8 +83,8 @@ static enum status set_used_gpu_count(struct cluster *cluster, int64_t nodes, in
     return STATUS_OK;
 }
 
-/* Returns how many nodes of each domain a job of `nodes` nodes uses (cluster_resize()). domain: the number of nodes of
- * a whole domain. */
+/* Returns how many nodes of each domain a job of `nodes` nodes uses (cluster_resize()). whole_domain_nodes: the
+ * number of nodes of a whole domain. */
 static int64_t used_nodes_per_domain(int64_t nodes, int64_t whole_domain_nodes)
 {
     for (int64_t part = whole_domain_nodes;

@@ -30,7 +30,7 @@ enum {
 
 struct device {
     const char *name;            /* "a100-80g" */
-    const char *cost_name;       /* its cost parameters: models/presets/devices/COST.json */
+    const char *cost_name;       /* of models/presets/devices/COST.json, or the path of a file */
     double peak_bf16_flop_per_s; /* dense bf16, as in the data sheet */
     double memory_bytes;         /* nominal */
     /* bytes of memory that the data sheet has and the driver does not report (ECC, page tables, firmware) */
@@ -102,7 +102,7 @@ struct pcie {
 };
 
 struct nic {
-    int64_t count;            /* number per node; 0: the cluster is one domain and cannot grow */
+    int64_t count;            /* number per node; 0: the cluster has only one domain */
     double bytes_per_s;       /* nominal, one direction */
     double efficiency;        /* share of bytes_per_s that many flows together reach, (0, 1] */
     double peer_bytes_per_s;  /* the rate of one send/receive pair */
@@ -145,8 +145,8 @@ struct host {
  * cluster_resize() and cluster_share_gpu() change the cluster, but not its facts. */
 struct cluster_fact {
     const char *path;             /* "nic.bandwidth" */
-    const char *value_as_written; /* as it is written in the file: "200 Gb/s" */
-    const char *source;           /* the source, as it is written in the file */
+    const char *value_as_written; /* as it is written in the file: "200 Gb/s"; a scaled rate: in GB/s */
+    const char *source;           /* as it is written in the file; or "given", "scaled with nic.bandwidth" */
     enum number_origin origin;
     size_t entries_of_table_value; /* number of entries of a table; 0: the value is no table */
     /* relative spread of a number that `calibrate` fitted on this machine; 0: the number was not fitted */
@@ -171,7 +171,7 @@ struct cluster {
     int64_t gpus;          /* in use: nodes * gpus_per_node, or fewer on one partial node, which
                             * keeps the whole host and all NICs */
     int64_t domain_nodes;  /* nodes in use whose GPUs share one fabric; >= 1 */
-    /* if cluster_resize() was called, the file's domain_nodes; else 0 */
+    /* the file's domain_nodes, set by cluster_resize(); 0: not set */
     int64_t domain_nodes_in_file;
 
     struct device device;

@@ -227,7 +227,7 @@ double cost_attention_mhz(const struct device_cost *cost, enum attention_impl im
 /* Returns the flop/s of a kernel whose heads of v have another width than those of q and k. Device files have only the
  * rates of equal widths. So the rate is interpolated at the mean of the widths over the products of attention, and
  * multiplied by unequal_dims_rate_share. Such a kernel pads nothing (docs/costs.md, "Attention"). row: the row of
- * head_dim[] that cost_attention_find() returns. */
+ * head_dim[] that cost_attention_find() has found. */
 static double flop_per_s_of_unequal_heads(const struct cost_attention *attention, size_t row,
                                           const struct work *work)
 {

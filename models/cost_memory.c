@@ -19,7 +19,8 @@ DEFINE_MEMORY_CLASS(permute);
 DEFINE_MEMORY_CLASS(gather);
 DEFINE_MEMORY_CLASS(scatter);
 
-/* The class of each kind; NULL: memory does not limit the kind. */
+/* The class of each kind; NULL: memory does not limit the kind, or it is OPAQUE, whose class is in
+ * class_of_opaque[]. */
 static const struct memory_class *const class_of[WORK_KIND_COUNT] = {
     [WORK_QUANTISE] = &stream,
     [WORK_DEQUANTISE] = &stream,

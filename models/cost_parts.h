@@ -48,7 +48,7 @@ double cost_sustained_s(const struct device_cost *cost, const struct cost_tensor
 /* Returns the share of device_memory_bytes_per_s that work reaches; 0 for work that is not memory-bound. */
 double cost_bandwidth_share(const struct device_cost *cost, const struct work *work);
 /* Returns the name of the number that is the bandwidth share of a kind's class: "memory.stream_fraction". All kinds of
- * a class get the same pointer. NULL: the kind is not memory-bound. */
+ * a class get the same pointer. NULL: the kind is not memory-bound, or is OPAQUE. */
 const char *cost_memory_class_name(enum work_kind kind);
 
 /* Returns the bytes that the small kernels before and after an attention backward move. */

@@ -8,8 +8,8 @@
 
 /* Which measured points correct the formula of a shape that was not measured. A point is near the shape if the
  * Euclidean distance between the logarithms of their sides is at most NEAR_DISTANCE = log 4. The nearest
- * NEAR_POINTS_MAX of these points count; here each attribute in which the two differ (the form of a product, the mask
- * of attention) lengthens the distance, as a further coordinate of ATTRIBUTE_DISTANCE = log 2. If fewer than
+ * NEAR_POINTS_MAX of these points count; here the distance has a further coordinate: the number of attributes in which
+ * the two differ (the form of a product, the mask of attention), times ATTRIBUTE_DISTANCE = log 2. If fewer than
  * NEAR_POINTS_MIN points are near, there is no correction: with so few, the formula alone is as good. */
 enum { NEAR_POINTS_MIN = 4, NEAR_POINTS_MAX = 8, SIDES = 3 };
 static const double NEAR_DISTANCE = 1.386, ATTRIBUTE_DISTANCE = 0.693;
@@ -37,7 +37,7 @@ static uint8_t timing_class_of_dtype(uint8_t dtype)
 }
 
 /* True if a measured point can correct the formula for a work: kernels, dtype of the operands and number of groups are
- * the same, so the formula has the same rates for both. */
+ * the same. */
 static bool can_correct_formula(const struct cost_point *point, enum attention_impl impl,
                                 const struct work *work)
 {

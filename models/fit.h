@@ -5,8 +5,8 @@
  *
  * A fit is refused if there are fewer points than parameters that are fitted, if no point depends on a parameter
  * that is not optional, if points cannot tell parameters apart (the Jacobian's rank), or if the fit
- * lies too far from its points. Nothing is guessed in place of such a parameter. A refusal is
- * STATUS_NO with one message that says what is wrong and which points would help. */
+ * lies too far from its points. No value is guessed for a parameter that the points do not determine.
+ * A refusal is STATUS_NO with one message that says what is wrong and what would help. */
 #ifndef MODELS_FIT_H
 #define MODELS_FIT_H
 
@@ -24,7 +24,7 @@ struct fit_param {
      * works with the parameter divided by `scale`, for parameters that may be 0; `scale` is then about the smallest
      * change of the parameter that changes a prediction noticeably. */
     double scale;
-    /* if no point depends on the parameter, it is held at `start`; false: the fit is then refused */
+    /* if no point depends on the parameter, it is not fitted; false: the fit is then refused */
     bool is_optional;
 };
 
@@ -48,7 +48,7 @@ struct fit_problem {
 enum fit_state {
     FIT_FREE,     /* fitted */
     FIT_AT_BOUND, /* the best value is low or high, so the parameter is held there */
-    FIT_FIXED     /* no point depends on it, so it keeps its start value */
+    FIT_FIXED     /* no point depends on it, so it is not fitted */
 };
 
 struct fit {

@@ -262,7 +262,7 @@ static enum status read_rope(const struct hf_reader *r)
     return status == STATUS_OK ? hf_read_rope_theta(r) : status;
 }
 
-/* ---- sizes ---- */
+/* ---- sizes, activations, biases and norms ---- */
 
 static enum status set_head_dim_from_hidden(const struct hf_reader *r, const char *hidden_key)
 {

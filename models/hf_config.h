@@ -9,7 +9,7 @@
  *     layers with windows in an order without a period, scores that are capped, activations other than those of enum
  *     activation, quantised weights. An unknown key is refused, too.
  *   - A feature that changes numbers but no work gets a note in diag, and runs compute without it: RoPE scaling of
- *     types llama3, yarn, linear and longrope, rotary positions of a part of each head, multipliers.
+ *     types llama3, yarn, linear, longrope and su, rotary positions of a part of each head, multipliers.
  *   - Dropout other than that of attention, and numbers that only serve initialisation or generation, are not read.
  *
  * ignore is a list of keys, separated by commas, that the caller wants left unread. It may have keys that this module

@@ -221,7 +221,7 @@ static enum status read_router(const struct hf_reader *r, const struct expert_fa
     return status;
 }
 
-/* ---- attention ---- */
+/* ---- attention, and what single families have ---- */
 
 static enum status read_latent(const struct hf_reader *r)
 {

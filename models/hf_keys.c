@@ -214,7 +214,7 @@ static const struct hf_key keys[] = {
     {"num_mtp_modules", HF_EXPERTS, HF_KEY_READ, true},
     {"shared_intermediate_size", HF_EXPERTS, HF_KEY_READ, true},
     {"attn_type_list", HF_EXPERTS, HF_KEY_SKIPPED, true}, /* MiniMax-M2: 1 for every layer */
-    {"qk_norm_type", HF_EXPERTS, HF_KEY_SKIPPED, true},   /* unread; one norm over all heads */
+    {"qk_norm_type", HF_EXPERTS, HF_KEY_SKIPPED, true},   /* always one norm over all heads */
     {"use_mtp", HF_EXPERTS, HF_KEY_SKIPPED, true},
     {"mtp_transformer_layers", HF_EXPERTS, HF_KEY_SKIPPED, true},
     {"rotary_dim", HF_EXPERTS, HF_KEY_CHANGES_NO_WORK, true},
@@ -333,7 +333,7 @@ static const struct hf_key keys[] = {
     {"mlp_type", HF_STARCODER2, HF_KEY_SKIPPED, true},
     {"norm_type", HF_STARCODER2, HF_KEY_SKIPPED, true},
     {"order_of_interleaved_layers", HF_COHERE2, HF_KEY_SKIPPED,
-     true}, /* no class of the family reads these */
+     true}, /* no class of the family reads this or the next seven */
     {"position_embedding_type", HF_COHERE2, HF_KEY_SKIPPED, true},
     {"rotary_pct", HF_COHERE2, HF_KEY_SKIPPED, true},
     {"layer_switch", HF_COHERE2, HF_KEY_SKIPPED, true},

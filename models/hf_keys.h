@@ -56,7 +56,7 @@ enum hf_unmodelled_part {
 struct hf_family {
     const char *model_type;
     enum hf_family_bit bit;
-    unsigned parts; /* enum hf_unmodelled_part: the parts of the family that are not modelled */
+    unsigned parts; /* enum hf_unmodelled_part: parts of the family; Llama 4's are modelled */
     enum activation activation;
     enum norm norm;
     enum norm_place norm_place;

@@ -114,7 +114,7 @@ bool hf_proxy_has_family(const char *model_type)
     return find_family(model_type) != NULL;
 }
 
-/* ---- sizes ---- */
+/* ---- sizes and switches ---- */
 
 struct reader {
     struct json_node root; /* the file's root, or its text_config */
@@ -318,6 +318,8 @@ static void read_switches(struct reader *r, const struct proxy_family *f, struct
     t->tied_head = read_first_switch_or_default(r, "tie_word_embeddings", f->base.tied_by_default);
 }
 
+/* ---- the dense proxy ---- */
+
 /* Adds one note that names those keys of the file that models/hf_keys.c does not have or refuses. Keys that are null or
  * ignored by the caller are not named. */
 static void note_unread_keys(const struct hf_reader *r)
@@ -456,6 +458,8 @@ const char *hf_proxy_describe_missing_parts(struct arena *arena, unsigned missin
     text_release(&what);
     return described;
 }
+
+/* ---- refusals ---- */
 
 /* Reports the parts that are missing. t: the nearest dense model, which the message proposes; NULL: it could not be
  * read. has_no_near_dense_model: the message says that no dense model is near. */

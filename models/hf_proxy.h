@@ -3,8 +3,8 @@
  * The table in models/hf_proxy.c has the families with parts that are not modelled: linear attention, ALiBi, experts of
  * another kind, and others. It also has mixtures of experts that are modelled (models/hf_keys.h), for callers who want
  * a dense model in their place. A dense proxy has as many layers as the real model, and its feed-forward part is as
- * wide as the experts that a token passes, shared ones included. It does not represent the missing parts: all-to-alls
- * between experts, unequal loads, the parameters of experts that a token does not pass. */
+ * wide as the experts that a token passes, shared ones included (the mean over the layers). It does not represent the
+ * missing parts: all-to-alls between experts, unequal loads, the parameters of experts that a token does not pass. */
 #ifndef MODELS_HF_PROXY_H
 #define MODELS_HF_PROXY_H
 

@@ -2,7 +2,7 @@
  * Llama 4 it only checks the list no_rope_layers; models/hf_experts.c reads the rest.
  *
  * Transformers 5.24: modeling_smollm3.py reads no_rope_layers; in modeling_exaone4.py and modeling_cohere2.py a layer
- * rotates if it has a window. EXAONE 4 without any window rotates in all layers. */
+ * rotates if it has a window. EXAONE 4 whose sliding_window is null rotates in all layers. */
 #include "models/hf_reader.h"
 
 #include <inttypes.h>

@@ -47,8 +47,8 @@ bool mfu_find(const char *name, enum mfu_convention *convention)
     return false;
 }
 
-/* Returns the forward flops of one token, in all layers and the head, without the attention core. Doubles are exact
- * here, since sums of weights are below 10^15. */
+/* Returns the forward flops of one token, in all layers and the head, without the attention core. Whole
+ * numbers are exact as doubles here, since sums of weights are below 10^15. */
 typedef double linear_function(const struct transformer *t);
 
 static double linear_flops_per_token_exact(const struct transformer *t)
@@ -122,7 +122,7 @@ double mfu_visible_flops(enum mfu_convention convention, const struct transforme
         attention *=
             2 * (double)t->hidden / (double)(transformer_q_columns(t) + transformer_o_columns(t));
     /* 3 products with each weight in a step: forward, gradient of the input, gradient of the weight; frozen weights
-     * lack the last */
+     * lack the last. A fourth, if recomputation counts: the second forward */
     const double products = forwards - 3 + transformer_step_products_per_weight(t);
     const double adapters = 2 * (double)transformer_adapter_parameters(t);
     const double sequence =

@@ -19,7 +19,8 @@ bool nccl_tests_recognise(const char *data, size_t size);
 
 /* Adds the rows of data[0..size) whose size is at least min_bytes, and fails if there are none.
  * test: the name of the program that printed the output ("all_reduce_perf"), for versions that do
- * not print it; NULL: the text contains it. name: the text's name in messages. */
+ * not print it; NULL: the text contains it. name: the text's name in messages. nccl_tests_load() reads the text
+ * from a file. */
 enum status nccl_tests_parse(struct points *points, const char *name, const char *data, size_t size,
                              const char *test, int64_t min_bytes, struct diag *diag);
 enum status nccl_tests_load(struct points *points, const char *path, const char *test,
