@@ -64,7 +64,7 @@ enum status presets_list_names(const char *kind, const char *const **names, size
     return STATUS_OK;
 }
 
-/* Returns the shortest preset name that contains the name, if that has at least two letters ("dgx-h100" for "h100").
+/* Returns the shortest preset name that contains `name` ("dgx-h100" for "h100"), which must have at least two letters.
  * If none does, returns the preset that a misspelt name most likely means; NULL: none is near. */
 static const char *presets_nearest(const char *name, const char *const *names, size_t count)
 {

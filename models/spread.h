@@ -6,8 +6,8 @@
  * a spread come from a preset.
  *
  * Numbers that the same points determine form a part. The errors of all numbers of a part are taken as equal, and those
- * of different parts as independent. Numbers that `calibrate` does not fit belong to no part: those of data sheets,
- * power, jitter and the sizes of tiles. */
+ * of different parts as independent. Numbers of data sheets, power, jitter and the sizes of tiles belong to no
+ * part. */
 #ifndef MODELS_SPREAD_H
 #define MODELS_SPREAD_H
 
@@ -36,7 +36,7 @@ const char *spread_part_name(enum spread_machine_part part);
 double spread_largest_of_part(const struct device_cost *cost, const struct cluster *cluster,
                               enum spread_machine_part part);
 
-/* True if any number of the machine has a spread, and so was measured on it. */
+/* True if any number of a part has a spread, and so was measured on the machine. */
 bool spread_has_measured_number(const struct device_cost *cost, const struct cluster *cluster);
 
 /* Returns the relative error that the device's file states for the estimated numbers of a part; 0 if the part has no

@@ -27,16 +27,15 @@
  *     "attention_window": 4096,              // optional: a query sees this many keys, its own included; 0 = all
  *     "window_from_layer": 0,                // optional: layers before this one (from 0) see all keys
  *     "full_attention_every": 6,             // optional: layers 5, 11, ... see all keys; 0 = none of them
- *     "window_chunks": false,                // the window is a chunk: a query sees the keys of its own one, up to
- * itself
+ *     "window_chunks": false,                // the window is a chunk: a query sees its own chunk's keys up to itself
  *     "unrotated_every": 4,                  // optional, with rope: layers 3, 7, ... rotate nothing; 0 = all rotate
  *     "bias_qkv": false, "bias_o": false, "bias_ffn": false, "qk_norm": false,
  *     "qk_norm_wide": false,                 // with qk_norm: one norm over all heads of q, one over those of k
- *     "qk_norm_bare": false,                 // with qk_norm: its norms have no weights, and only layers that rotate
- * have them
+ *     "qk_norm_bare": false,                 // with qk_norm: norms without weights, only in layers that rotate
  *     "fused_products": false,               // q, k and v are one product in transformers' code, gate and up another
  *     "tied_head": false,                    // any of these eight, from bias_qkv on, may be left out: false
- *     "experts": 128,                        // optional: a mixture of experts; 0 = none. All of what follows is, too
+ *     "attention_dropout": 0,                // optional: the probability with which training drops a score
+ *     "experts": 128,                        // optional: a mixture of experts; 0 = none. So is the rest, but sources
  *     "experts_per_token": 8, "expert_ffn": 768, // required with experts
  *     "shared_ffn": 768,                     // width of the experts that every token passes, together
  *     "dense_layers": 3,                     // the first layers have a feed-forward part of width "ffn" and no experts
@@ -53,10 +52,8 @@
  *     "rope_dim": 64, "v_dim": 128,          // required with it: the last, rotated columns of head_dim; width of v
  *     "rope_scaled": false,                  // cosines and sines are multiplied by a factor (YaRN's attention factor)
  *     "attention_sinks": false,              // each head has a learned score in the sum of its softmax
- *     "adapter_rank": 16,                    // optional: only adapters of this rank are trained (LoRA); 0 = all
- * weights are
- *     "adapter_targets": 15,                 // a sum of 1 (q), 2 (k), 4 (v), 8 (o), 16 (gate), 32 (up), 64 (down); 0 =
- * all
+ *     "adapter_rank": 16,                    // optional: only adapters (LoRA) of this rank are trained; 0 = none
+ *     "adapter_targets": 15,                 // a sum of 1 q, 2 k, 4 v, 8 o, 16 gate, 32 up and 64 down; 0 = all
  *     "sources": {"vocab": "...", "*": "..."} // where each value is from; "*" is for all the rest
  *   } */
 #ifndef MODELS_TRANSFORMER_H
@@ -162,7 +159,7 @@ struct transformer {
      * v, and one for gate and up. */
     bool fused_products;
     bool tied_head;    /* the head multiplies by embedding.weight */
-    double rope_theta; /* 0 unless positions are rope */
+    double rope_theta; /* base of RoPE; not used unless positions are rope */
     double norm_eps;
     /* the probability with which training drops an attention score; 0: it drops none */
     double attention_dropout;
@@ -356,7 +353,7 @@ int64_t transformer_active_matrix_parameters(const struct transformer *t);
 /* True if the feed-forward part has a gate, and so three matrices. */
 bool transformer_has_gate(const struct transformer *t);
 
-/* ---- widths and flops (a product [m, k] x [k, n] has 2 m n k flops) ---- */
+/* ---- widths, flops, rotation and windows (a product [m, k] x [k, n] has 2 m n k flops) ---- */
 
 /* Return the number of columns of wqkv's output that are q (heads * head_dim), and of those that are k (kv_heads *
  * head_dim). */

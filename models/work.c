@@ -447,7 +447,7 @@ bool work_is_permutation(const struct work *work)
            work->kind == WORK_PERMUTE_WEIGHTS_BACKWARD;
 }
 
-/* ---- operators of recorded programs ---- */
+/* ---- operators of recorded programs, and operands of 8 and 4 bits ---- */
 
 struct work work_cost_equivalent(const struct work *work)
 {

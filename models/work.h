@@ -466,6 +466,8 @@ double work_flops(const struct work *work);
  *   - An embedding reads only the rows of its tokens. Its backward clears the table of gradients
  *     first, unless it adds to an earlier gradient; with `total`, it always clears a table of that
  *     many rows. A permute reads only the rows that have a copy.
+ *   - TAKE_ROWS, ADD_ROWS and MERGE_ROWS access only the rows that they take, add or merge.
+ *   - CROSS_ENTROPY_FINISH reads statistics of the logits, and not the logits.
  *   - A quantise makes a further pass over x with `amax`, and one for a transposed copy with a scale
  *     for each row. With `finds` it makes only the pass of `amax`, if it has that.
  *   - An opaque op has the bytes that were recorded.

@@ -18,7 +18,8 @@
  *     ":narrow", ":scale"    an 8- or 4-bit dtype, or the dtype of its scales, as the parameter `scaling` says
  *     ":side"                as ":narrow" if `scaling` is not none, else WORK_TYPE_STEP_DTYPE
  *     ":step"                WORK_TYPE_STEP_DTYPE
- *     ":sum", ":op", ":float", ":moved"  WORK_TYPE_STEP_DTYPE_OR_F32, _OP, _FLOAT, _MOVED (models/work_operands.h)
+ *     ":sum", ":op"          WORK_TYPE_STEP_DTYPE_OR_F32, WORK_TYPE_OP_FLOAT_DTYPE (models/work_operands.h)
+ *     ":float", ":moved"     WORK_TYPE_ANY_FLOAT, WORK_TYPE_OP_DTYPE
  *     ":~f32"                as ":float", and f32 in the op of a microbenchmark
  *   "=N"     for a read: a microbenchmark gives it the buffer of write N (from 0), which is updated in place
  *   when the operand exists:

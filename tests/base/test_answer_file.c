@@ -75,7 +75,7 @@ static void stored_answers_are_found_again(void)
                               : 2);
         answer_file_release(&f);
     }
-    open_file(&f, "build 2", NULL); /* another build's are not taken, and not kept */
+    open_file(&f, "build 2", NULL); /* the answers of another build are discarded */
     CHECK("none", !has(&f, 1998, 3));
     answer_file_release(&f);
     struct text text = read_file();
@@ -103,14 +103,14 @@ static void one_damaged_answer_loses_no_other(void)
         write_file(whole.data, whole.size);
         open_file(&f, "1", NULL);
         expect_answer(&f, 2, "first");
-        char got[16] = ""; /* some bits of what is packed mean nothing */
+        char got[16] = ""; /* some compressed bits have no effect */
         CHECK("damaged", !answer_file_find(&f, 4, got, 6) || strcmp(got, "second") == 0);
         CHECK("after it",
-              at == third - 1 || has(&f, 6, 5)); /* a line that does not end takes the next */
+              at == third - 1 || has(&f, 6, 5)); /* without its end, a line goes on into the next */
         answer_file_release(&f);
         whole.data[at] = was;
     }
-    for (size_t size = 0; size < whole.size; size++) { /* cut off anywhere, and written on */
+    for (size_t size = 0; size < whole.size; size++) { /* a file that is cut off anywhere is continued */
         write_file(whole.data, size);
         open_file(&f, "1", NULL);
         CHECK("what is whole", has(&f, 2, 5) == (size >= second) &&
@@ -134,7 +134,7 @@ static void a_foreign_file_is_not_overwritten(void)
     open_file(&f, "1",
               "test_answer_file.tmp: error: exists and does not begin with '# answers of a test': "
               "remove it, or write elsewhere with -o\n");
-    add_answer(&f, 2, "memory"); /* answers are kept, but not there */
+    add_answer(&f, 2, "memory"); /* it is kept in memory, not in that file */
     expect_answer(&f, 2, "memory");
     answer_file_release(&f);
     struct text text = read_file();

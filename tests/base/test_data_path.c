@@ -1,6 +1,6 @@
 /* tests/base/test_data_path.c: a data file is looked for only in the folder that LONGHAUL_DATA
- * names; without the variable, in the source tree. The message for a missing one names the
- * folders. */
+ * names; without the variable, in the installed tree and then in the source tree. The message for a missing one names
+ * the folders. */
 #include "base/data_path.h"
 #include "tests/check.h"
 

@@ -460,7 +460,7 @@ static void a_file_that_comes_and_goes_is_replaced(void)
     const char *path = temp_path("comes-and-goes");
     pid_t other = fork();
     if (other == 0) {
-        alarm(60); /* where the test was ended before it could kill this */
+        alarm(60); /* ends this process if the test does not kill it */
         for (;;) {
             close(open(path, O_WRONLY | O_CREAT, 0666));
             unlink(path);
