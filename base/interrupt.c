@@ -6,7 +6,8 @@
 #include <stddef.h>
 
 static const int caught_signals[] = {SIGINT, SIGTERM};
-static volatile sig_atomic_t caught_signal; /* the last signal that came; 0: none did, or it was cleared */
+/* the last signal that came; 0: none did, or it was cleared */
+static volatile sig_atomic_t caught_signal;
 
 static void record_caught_signal(int number)
 {

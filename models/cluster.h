@@ -144,9 +144,10 @@ struct host {
 /* One field of a cluster file (a number, word or table) and where it comes from. It records what was read;
  * cluster_resize() and cluster_share_gpu() change the cluster, but not its facts. */
 struct cluster_fact {
-    const char *path;             /* "nic.bandwidth" */
-    const char *value_as_written; /* as it is written in the file: "200 Gb/s"; a scaled rate: in GB/s */
-    const char *source;           /* as it is written in the file; or "given", "scaled with nic.bandwidth" */
+    const char *path; /* "nic.bandwidth" */
+    /* as it is written in the file: "200 Gb/s"; a scaled rate: in GB/s */
+    const char *value_as_written;
+    const char *source; /* as it is written in the file; or "given", "scaled with nic.bandwidth" */
     enum number_origin origin;
     size_t entries_of_table_value; /* number of entries of a table; 0: the value is no table */
     /* relative spread of a number that `calibrate` fitted on this machine; 0: the number was not fitted */

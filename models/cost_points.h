@@ -1,5 +1,4 @@
-/* models/cost_points.h: measured times of single kernels that a device file names; private to models/cost*.c and
- * models/calibrate*.c.
+/* models/cost_points.h: measured times of single kernels that a device file names; private to models/cost*.c.
  *
  * A device file may say {"points": {"file": "b200-points.csv", "source": "..."}}: a file of models/points.h, whose
  * path is relative to the folder of the device file, with matrix products and attention of that device.

@@ -57,7 +57,8 @@ enum mask {
 enum take_order {
     TAKE_SEND, /* the rank's own rows that others need, in the order in which it sends them */
     TAKE_ARRIVED_ROWS_TO_POSITIONS, /* the rows that arrived: from the order by sender to the order of positions */
-    TAKE_RESULTS_TO_SENDER_ORDER, /* the results for these rows: from the order of positions back to the order by sender */
+    /* the results for these rows: from the order of positions back to the order by sender */
+    TAKE_RESULTS_TO_SENDER_ORDER,
     /* own rows and rows that arrived: into the packed order of a round (schedule/ir/tile_plan.h) */
     TAKE_ROWS_TO_ROUND_ORDER,
     TAKE_COUNT

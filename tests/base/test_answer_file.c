@@ -110,7 +110,8 @@ static void one_damaged_answer_loses_no_other(void)
         answer_file_release(&f);
         whole.data[at] = was;
     }
-    for (size_t size = 0; size < whole.size; size++) { /* a file that is cut off anywhere is continued */
+    /* a file that is cut off anywhere is continued */
+    for (size_t size = 0; size < whole.size; size++) {
         write_file(whole.data, size);
         open_file(&f, "1", NULL);
         CHECK("what is whole", has(&f, 2, 5) == (size >= second) &&

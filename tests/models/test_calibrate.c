@@ -189,7 +189,7 @@ static void the_file_is_read_back(void)
     fixture_release(&f);
 }
 
-/* ---- points that are refused ---- */
+/* ---- points that are refused, and other unusual points ---- */
 
 /* Each function adds the points, or the lines of a header, of a row of `refused_fits`. */
 
@@ -395,7 +395,7 @@ static void fits_of_absurd_times_stay_readable(void)
     struct device_cost again;
     fixture_init(&f, "a100-80g", 0);
     for (int64_t q = 1024; q <= 16384;
-         q *= 2) { /* the rate reaches its bound, those of other dims exceed it */
+         q *= 2) { /* the rate reaches its bound; rates of other dims, scaled alike, exceed it */
         struct work tile = {.kind = WORK_ATTENTION, .attention = {q, q, 8, 8, 64, MASK_FULL, 0, 0}};
         fixture_add_point(&f, POINT_WORK, ATTENTION_FA2, tile, 1e-9);
     }
@@ -466,8 +466,8 @@ static void inseparable_costs_keep_base_values(void)
     fixture_release(&f);
 }
 
-/* Only points of launches separate the cost of a kernel from that of an op; numbers without a point keep the base's
- * value, and are named. */
+/* Points of launches separate the cost of a kernel from that of an op; numbers without a point keep the base's value,
+ * and are named. */
 static void launch_points_split_kernel_and_op(void)
 {
     struct calibrate_fixture f;

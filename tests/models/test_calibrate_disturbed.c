@@ -33,7 +33,7 @@ static void disturbed_fits_are_reported(void)
         bool go_on;
         enum status status;
         const char *word; /* a word of the message; NULL: there is no message */
-        bool disturbed;   /* both fits were refused as disturbed */
+        bool disturbed;   /* both families count as refused due to disturbed points */
     } rows[] = {
         /* label, spread, go_on, status, word, disturbed */
         {"others ran", 4, false, STATUS_NO, "other programs disturbed these points", false},

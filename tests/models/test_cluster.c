@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the table and the presets ---- */
+/* ---- the table, the presets, and the places of ranks ---- */
 
 static void the_field_table_has_no_holes(void)
 {
@@ -45,7 +45,8 @@ static void every_preset_loads_and_gives_a_source_for_every_number(void)
                     CHECK(field->path, !cluster_field_is_required(c, field));
                     continue;
                 }
-                CHECK(field->path, strlen(fact->source) >= 7); /* not "lspci" */
+                /* a preset must say more than "lspci" */
+                CHECK(field->path, strlen(fact->source) >= 7);
                 CHECK(field->path, fact->at.name != NULL && fact->at.line > 0);
             }
             for (size_t k = 1; k < c->facts.count; k++)

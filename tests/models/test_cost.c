@@ -121,7 +121,7 @@ static void causal_tiles_lose_half_of_the_longest_block(void)
                     work / 4 + (0.9 * longest) / 2, 1e-12);
         struct work none = attention(WORK_ATTENTION, 10, 10, 1, 1, 100, MASK_CAUSAL);
         none.attention.offset =
-            -10; /* no key is visible: one empty block, and memory limits the time */
+            -10; /* no key is visible: no block has work, and memory limits the time */
         CHECK("no pairs take no products", seconds(&f.cost, none) <= 0.5e-3 + 1e-3);
         CHECK_CLOSE("no keys",
                     seconds(&f.cost, attention(WORK_ATTENTION, 1, 0, 1, 1, 100, MASK_FULL)), 1e-3,

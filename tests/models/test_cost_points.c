@@ -42,7 +42,7 @@ static void a_measured_shape_takes_what_was_measured(void)
     fixture_release(&f);
 }
 
-/* Points near the cube, all at distance ln 2 from it, so that they weigh the same. */
+/* Points around the cube. Those of a row are equally far from it, so that they weigh the same. */
 static const struct {
     const char *label;
     double ratio[4];

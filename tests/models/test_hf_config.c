@@ -125,7 +125,7 @@ static void proxies_have_the_published_parameters(void)
     }
 }
 
-/* The dense proxies of mixtures of experts keep what a dense model can have of them: the width of
+/* The dense proxies of mixtures of experts, and of Falcon, keep what a dense model can have of them: the width of
  * all experts of a token as ffn, windows, norms and biases, by the classes of Transformers 4.57.
  * `note` is a part of the message, NULL: there is none. */
 static void proxies_keep_what_a_dense_model_can_have(void)
@@ -324,7 +324,7 @@ static void families_differ_in_what_they_leave_out(void)
     arena_release(&arena);
 }
 
-/* The smallest config of each model family; the cases add keys to it or leave some out. */
+/* Keys of small configs of some families; the cases add further keys. */
 #define LLAMA                                                                                      \
     "'model_type': 'llama', 'hidden_size': 8, 'intermediate_size': 16, "                           \
     "'num_hidden_layers': 1, 'num_attention_heads': 4, 'vocab_size': 9"

@@ -15,7 +15,8 @@
  * 3.6 billion are active without the input embedding (579,133,440 here). Those of Llama 4 are the
  * tensors of Transformers' Llama4ForCausalLM. Flops: 6 times the active parameters without the
  * input embedding, plus 3 s heads (dim of q + dim of v) layers; Megatron-Bridge's performance
- * tables imply 23.02, 148.0, 249.7, 204.5 and 32.6 GFLOP a token. */
+ * tables imply 23.02 (Qwen3-30B), 148.0 (Qwen3-235B), 249.7 (DeepSeek-V3), 204.5 (Kimi K2) and 32.6
+ * (gpt-oss-120b) GFLOP a token. */
 static const struct {
     const char *name;
     int64_t parameters, active;
@@ -69,7 +70,7 @@ static void flops_are_those_of_active_parameters(void)
         const double counted =
             6 * (double)(transformer_active_parameters(&t) - t.vocab * t.hidden) +
             3.0 * 4096 * (double)(t.heads * (t.head_dim + v) * t.layers);
-        if (t.attention_window == 0) /* norms and biases are parameters, too */
+        if (t.attention_window == 0) /* within 5e-4: `counted` has norms and biases, too */
             CHECK_CLOSE(models[i].name, gflop_per_token, counted / 1e9, 5e-4);
         arena_release(&arena);
     }

@@ -12,8 +12,8 @@
     "pp,gpus,seq_len,sequences,parameters,layer_s,time,memory,first\n"
 
 /* Laboratory A runs profile x on a100 with tensor parallelism and with rings, B profile y on h100.
- * C's runs are off by a factor of two: the model does not explain them, so they measure no
- * feature. A's second run belongs to a later set of rows, and is measured like the others. */
+ * C's run is off by a factor of two: the model does not explain it, so it measures no feature.
+ * A's second run belongs to a later set of rows, and counts like the others. */
 static const char rows[] =
     HEAD "A,A,1,,a100,x,fa2,none,full,device,one,2,1,8,4096,8,1000000,1,0.1,0.1,\n"
          "A,A,2,later,a100,x,fa2,ring,full,device,one,1,1,8,4096,8,1000000,1,-0.1,,\n"
@@ -181,7 +181,7 @@ static void memory_interval_gives_fit_chance(void)
     CHECK("that is about 6 in 10", fabs(interval_fit_probability(&m, 77.0, 79.1) - 0.58) < 0.01);
     CHECK_CLOSE("nothing is needed", interval_fit_probability(&m, 0, 79.1), 1, 0);
     CHECK_CLOSE("infinite", interval_fit_probability(&m, 77, INFINITY), 1, 0);
-    run.real_framework = "lightning"; /* its tensor parallelism is its own */
+    run.real_framework = "lightning"; /* what is measured of x does not count for its mechanisms */
     m = interval_of_run(&e, RESIDUAL_MEMORY, &run, NULL);
     CHECK_CLOSE("a framework without a profile",
                 m.log_standard_deviation * m.log_standard_deviation,

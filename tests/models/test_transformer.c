@@ -311,7 +311,7 @@ static void sizes_out_of_range_are_refused(void)
     CHECK_INT("zero", transformer_check(&zero, (struct loc){"z", 0, 0}, &diag), STATUS_BAD_INPUT);
     CHECK_TEXT("zero", diag.text, "z: error: layers is 0: it must be from 1 to 16384\n");
     diag_clear(&diag);
-    /* the largest of every size: nothing may overflow on the way to the message */
+    /* the largest sizes: nothing may overflow on the way to the message */
     const struct transformer huge = {
         .layers = 1 << 14,
         .hidden = 1 << 20,
@@ -542,7 +542,7 @@ static void files_are_read_or_refused_with_their_place(void)
             CHECK_INT(files[i].label, status, STATUS_OK);
             CHECK_TEXT(files[i].label, diag.text != NULL ? diag.text : "", "");
         } else {
-            /* messages of the JSON reader are tested with it; here only our part is compared */
+            /* messages of the JSON reader are tested with it; here only the beginning is compared */
             CHECK_INT(files[i].label, status, STATUS_BAD_INPUT);
             CHECK_INT(files[i].label, (int64_t)diag.error_count, 1);
             const size_t size = strlen(files[i].message);

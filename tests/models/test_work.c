@@ -159,7 +159,7 @@ static void visible_pairs_of_masks_by_hand(void)
     }
 }
 
-/* ---- flops, bytes, hidden memory ---- */
+/* ---- flops, bytes, scratch memory ---- */
 
 #define BF DTYPE_BF16
 #define F4 DTYPE_F32
