@@ -1,6 +1,6 @@
-/* tests/cli/orderings.h: checks, in the configurations of Table 4 of SPPO's paper, the order of
- * SPPO's variants by predicted speed, which of them fit into memory, and how many subsequences
- * stages share. docs/accuracy/sppo.md has the figures. Only tests include this file. */
+/* tests/cli/orderings.h: checks, in the configurations of Table 4 of SPPO's paper, the order of SPPO's variants by
+ * predicted speed, which of them fit into memory (full offload is not checked), and how many subsequences stages share.
+ * docs/accuracy/sppo.md has the figures. Only tests include this file. */
 #ifndef TESTS_CLI_ORDERINGS_H
 #define TESTS_CLI_ORDERINGS_H
 

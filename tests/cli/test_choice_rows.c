@@ -1,5 +1,6 @@
 /* tests/cli/test_choice_rows.c: every row of predict/setup/choices.def is named wherever choices are listed, and every
- * member of struct request and struct choices is in a row. */
+ * member of struct request and struct choices that a user chooses is in a row. Printed options read back as the same
+ * request, and choices are part of a configuration's identity and of a request's digest. */
 #include "base/json_write.h"
 #include "cli/common/options.h"
 #include "cli/setup/options.h"
@@ -13,7 +14,7 @@
 #include <ctype.h>
 #include <string.h>
 
-/* ---- what describes choices ---- */
+/* ---- the schema ---- */
 
 static void write_schema_of_choice_value(struct json_out *json, const struct choice_value *value)
 {
@@ -182,9 +183,10 @@ static void every_choice_member_is_in_a_row(void)
     diag_release(&diag);
 }
 
-/* ---- values ---- */
+/* ---- printed options, identities and digests ---- */
 
-/* Values that options of free text read back as they are printed; other options take one by their kind. */
+/* A value for each option of free text, which prints as it is read. put_option() gives other options a value by their
+ * kind. */
 static const struct {
     const char *option, *value;
 } texts[] = {{"strategy", "fpdt"},

@@ -1,8 +1,8 @@
-/* tests/cli/test_every_option.c: gives each option of each command values that it cannot take. Every such call must
- * end as bad input (or as an error of the system, such as a missing file), with one line that begins with the option or
- * with the file that was named, and with nothing on standard output or in the folder. The options come from the tables
- * of the commands, so a new option is tested too. An option that takes free text, some of which is wrong, needs a row
- * below. */
+/* tests/cli/test_every_option.c: gives each option of each command values that it cannot take. Every such call must end
+ * as bad input (or as an error of the system, such as a missing file), with one line that begins with the option (or,
+ * for an option that takes KEY=VALUES, with the option KEY) or with the file that was named, and with nothing on
+ * standard output or in the folder. The options come from the tables of the commands, so a new option is tested too. An
+ * option that takes free text, some of which is wrong, needs a row below. */
 #include "cli/command.h"
 
 #include "tests/check.h"
@@ -187,9 +187,9 @@ static int count_files(void)
     return count;
 }
 
-/* Runs the command in a child process, as the program would; its output goes to the files `output`
- * and `messages`. Returns the status of the command (enum status); -1: it could not be run, or a
- * signal ended it. */
+/* Runs the command in a child process, as the program would; its output goes to the files `output` and `messages`.
+ * Returns the status of the command (enum status); 99: the child could not use the folder or the files; -1: the files
+ * could not be emptied, or a signal ended the child. */
 static int run_command(int argc, char **argv)
 {
     pid_t child;

@@ -25,9 +25,9 @@ static void predict(struct external_runs *runs, struct validation *v, const char
     diag_release(&diag);
 }
 
-/* True if a row has a measured time, rate or speed-up of a step, or the time of its attention,
- * under the strategy. 2D attention with one head rank counts as a ring. A speed-up that is in no
- * mean, since nothing explains it, does not count. */
+/* True if a row has a measured time, rate, MFU or speed-up of a step, or the time of its attention, under the strategy.
+ * 2D attention with one head rank counts as a ring, too. A speed-up that column `counts` leaves out of means does not
+ * count. */
 static bool is_compared_under_strategy(const struct external_run *row, const char *strategy)
 {
     const char *system = row->cells[EXTERNAL_FRAMEWORK];

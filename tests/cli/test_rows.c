@@ -113,8 +113,7 @@ static void a_table_is_html(void)
     text_release(&page.html);
 }
 
-/* Columns that a row may lack or whose value may be unknown, a column of inner rows, and a text as
- * the last column. */
+/* Columns of which a row may lack some or not know their values; one holds inner rows, and the last is a text. */
 static const struct column inner_columns[] = {{"n", NULL, NULL, COLUMN_COUNT, 0, NULL}};
 static const struct row_table inner_table = {"inner", inner_columns, ARRAY_LEN(inner_columns)};
 /* clang-format off */

@@ -16,8 +16,8 @@ static uint64_t number(const struct pickle_value *dict, const char *key)
 }
 
 /* Replays the history of a device's allocations as viewers do: *last becomes the bytes in use at the end, *most the
- * most bytes in use at any time. Checks that no address is allocated while it is in use, and that each free is of an
- * allocation as a whole. */
+ * most bytes in use at any time. Checks that no allocation begins at the address of one that is in use, and that each
+ * free is of an allocation as a whole. */
 static void replay(const struct pickle_value *history, uint64_t *last, uint64_t *most)
 {
     struct {

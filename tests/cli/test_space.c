@@ -15,8 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A candidate is checked once in DAYS days (check_is_sampled_today()), a long step once in LONG_DAYS. Under a sanitizer
- * check_is_sampled_today() multiplies the days by four; the long steps are few, so their days are fewer there. */
+/* A candidate is checked once in DAYS days (check_is_sampled_today()), a long step once in LONG_DAYS. Under the address
+ * sanitizer check_is_sampled_today() multiplies the days by four; the long steps are few, so their days are fewer
+ * there. */
 enum {
     DAYS = 12,
 #ifdef __SANITIZE_ADDRESS__
@@ -41,7 +42,7 @@ static const struct question {
     {"llama3-8b", "dgx-a100", "published", NULL, 16, 2, 131072, 16, 9, DTYPE_BF16, 0, NULL},
     {"gpt-7b", "sppo-a100", "published", "sppo", 8, 5, 131072, 2, 3, DTYPE_BF16, 0, NULL},
     {"gpt-7b", "sppo-a100", "ideal", "sppo", 8, 4, 65536, 1, 3, DTYPE_BF16, 0, NULL},
-    /* memory that is mostly model states */
+    /* two whose memory is mostly model states, and one with sparse attention */
     {"gpt-65b", "dgx-h100", "torchtitan", NULL, 8, 40, 1024, 8, 25, DTYPE_BF16, 0, NULL},
     {"gpt-13b", "dgx-h100", "ideal", NULL, 8, 40, 1024, 8, 25, DTYPE_F32, 0, NULL},
     {"llama3-8b", "dgx-h100", "ideal", "fpdt", 4, 2, 1048576, 1, 2, DTYPE_BF16, 65536, NULL},
@@ -50,8 +51,8 @@ static const struct question {
      "lognormal:2K,1.8"},
 };
 
-/* Loads the model and the cluster of questions[i], and fills in the request. Returns false, and fails a check, if there
- * is a message. */
+/* Loads the model and the cluster of questions[i], and fills in the request. Returns false if that is not possible. A
+ * check fails if there is any message. */
 static bool load_search_question(struct setup *setup, size_t i, struct diag *diag)
 {
     char fields[32];
@@ -229,7 +230,8 @@ static const struct long_steps {
     {"gpt-13b", "layers=40", "loongtrain-a100", NULL, 16, 32768, 64, 90},
 };
 
-/* Fills *space with the candidates of a question. Returns false, and fails a check, if there is a message. */
+/* Fills *space with the candidates of a question. Returns false if that is not possible. A check fails if there is any
+ * message. */
 static bool list_candidates_of_long_steps(struct setup *setup, struct space *space,
                                           const struct long_steps *q, struct diag *diag)
 {
@@ -248,8 +250,8 @@ static bool list_candidates_of_long_steps(struct setup *setup, struct space *spa
     return ok;
 }
 
-/* Numbers of long steps: all that were tried; those whose time was estimated; those known to lack
- * memory; those that were simulated and do not fit. */
+/* Numbers of long steps: tried: all; told: those whose time was estimated; lacking: those that the short ones say lack
+ * memory; unfit: those that do not fit by simulation. */
 struct long_step_estimate_tally {
     size_t tried, told, lacking, unfit;
     double above, below; /* the largest errors of estimated times, relative, both positive */

@@ -19,7 +19,8 @@ static bool word_is_among(const char *word, const char *const *names, size_t cou
     return false;
 }
 
-/* True if a command has an option of this name, of which `value` (NULL: any) is a value. */
+/* True if a command has an option of this name and, unless `value` is NULL or the option takes other values than a list
+ * of names, `value` is one of its names. */
 static bool is_option(const char *name, size_t size, const char *value)
 {
     size_t commands;

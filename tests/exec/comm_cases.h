@@ -1,9 +1,9 @@
 /* tests/exec/comm_cases.h: tests of communication between ranks, on the backend that hand_backend names.
  *
- * A schedule with one op of each kind of communication is written for the number of ranks in `ranks`. Its buffers are
- * named after what they hold after the step: `in` and `odd` are inputs, `exchanged` the result of an all-to-all, and so
- * on (expected()). Each buffer of a rank is filled with input_of_rank() before the step and compared with expected()
- * after it. Included by test files only. */
+ * A schedule with an op of each kind of communication but WORK_EXCHANGE is written for the number of ranks in `ranks`.
+ * Its buffers are named after what they hold after the step: `in` and `odd` are inputs, `exchanged` the result of an
+ * all-to-all, and so on (expected()). Each buffer of a rank is filled with input_of_rank() before the step and compared
+ * with expected() after it. Included by test files only. */
 #ifndef TESTS_EXEC_COMM_CASES_H
 #define TESTS_EXEC_COMM_CASES_H
 
@@ -202,7 +202,7 @@ static void results_are_equal_over_many_ranks(void)
         run_all_communication_kinds(count, "f32", 4);
 }
 
-/* ---- instances ---- */
+/* ---- instances, and calls that differ ---- */
 
 static const char two_axes[] =
     "longhaul schedule 1\n"

@@ -4,8 +4,9 @@
  * product (struct matrix_row) is one level of every factor, and so a whole configuration. Factors that have a registry
  * or an enumeration (strategies, profiles, weights and others) take their levels from it, so a new entry is covered
  * without new test code. resolve_choices() decides which products are legal. A greedy search over seeded draws finds
- * rows, which are legal products, such that each legal pair of levels of two factors is in one of them
- * (rows_covering_pairs()). Then check_rows() builds, verifies and executes each row. Included by test files only. */
+ * rows, which are legal products, such that each pair of levels of two factors for which a legal product is drawn is in
+ * one of them (rows_covering_pairs()). Then check_rows() builds, verifies and executes each row. Included by test files
+ * only. */
 #ifndef TESTS_EXEC_MATRIX_H
 #define TESTS_EXEC_MATRIX_H
 
@@ -25,7 +26,7 @@
 #include <string.h>
 
 enum factor {
-    FACTOR_MODEL, /* MHA, GQA, MQA; odd and even layers; every norm, activation, position, bias */
+    FACTOR_MODEL, /* shapes[]: MHA, GQA, MQA; both norms; SwiGLU, GELU; kinds of positions, biases */
     FACTOR_STRATEGY,
     FACTOR_PROFILE,
     FACTOR_WEIGHTS,
@@ -390,7 +391,7 @@ static inline void add_matrix_row_covering_pair(struct matrix_rows *rows,
     }
 }
 
-/* Returns rows that cover every legal pair, to be freed by rows_free(). */
+/* Returns rows that cover every pair for which a legal product is drawn, to be freed by rows_free(). */
 static inline struct matrix_rows *rows_covering_pairs(const struct factors *factors, uint64_t seed)
 {
     struct matrix_rows *rows = heap_zalloc(1, sizeof *rows);
@@ -435,7 +436,7 @@ static inline void rows_check_all_pairs_covered(const struct matrix_rows *rows,
         }
 }
 
-/* ---- one row ---- */
+/* ---- checks of one configuration and of rows ---- */
 
 static const char *matrix_backend; /* NULL: the CPU */
 static bool matrix_epilogues;      /* exec_options.uses_epilogues */

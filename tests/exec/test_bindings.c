@@ -60,7 +60,7 @@ static void tensors_go_out_in_parts_and_come_back(void)
     hand_release(&h);
 }
 
-/* ---- tokens ---- */
+/* ---- tokens, and cuts that are refused ---- */
 
 struct seen {
     const char *name;

@@ -288,7 +288,7 @@ static void launchers_give_rank_and_process_count(void)
     }
 }
 
-/* ---- the port, and who listens there ---- */
+/* ---- the port, and the processes that connect there ---- */
 
 /* A server of another protocol that holds a port, as the store of torchrun's agent does: it accepts a connection, reads
  * once, sends `says` and closes. */
@@ -475,7 +475,7 @@ static void connected_processes_hear_which_ranks_are_absent(void)
     disconnect_all(caller, 2);
 }
 
-/* ---- progress ---- */
+/* ---- progress, and processes that are absent, stopped or leaving ---- */
 
 /* Returns true once process `at` knows these numbers of ended ops and of busy processes, and the failed rank; gives up
  * after five seconds. */

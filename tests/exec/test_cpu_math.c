@@ -1,5 +1,5 @@
-/* tests/exec/test_cpu_math.c: CPU kernels of products, norms, element-wise work, positions, layout passes and
- * the optimizer. */
+/* tests/exec/test_cpu_math.c: CPU kernels of products, norms, element-wise work, positions, layout passes and the
+ * optimizer compute what their definitions say. */
 #include "tests/exec/plain.h"
 
 /* ---- products ---- */
@@ -53,7 +53,7 @@ static void products_agree_in_every_form(void)
         }
 }
 
-/* ---- norms ---- */
+/* ---- norms and column sums ---- */
 
 /* Computes RMSNorm in double. in: x, weight; out: y, rstd. */
 static void plain_rmsnorm(const struct work *work, const double *const *in, double *const *out)
@@ -195,7 +195,7 @@ static void columns_are_summed_by_expert(void)
     }
 }
 
-/* ---- element-wise ---- */
+/* ---- element-wise work, AdamW and clipping ---- */
 
 /* Returns the value of an activation function other than FUNCTION_CLAMPED at one input, or at one element of the gate,
  * in double. */
@@ -369,7 +369,7 @@ static void gradient_norm_weighs_elements(void)
     kernel_call_release(&t);
 }
 
-/* ---- positions ---- */
+/* ---- positions and latent keys ---- */
 
 static void rope_backward_undoes_the_rotation(void)
 {

@@ -1,7 +1,7 @@
-/* tests/exec/test_cuda_emulated.c: the CUDA backend on a device that the CPU emulates. Streams are threads,
- * kernels are the real ones compiled for the CPU, matrix products are computed by the CPU. The tests cover
- * everything but NVIDIA's own code: which kernel an op becomes, what waits for what, communication of ranks
- * that share a GPU, scratch, times and messages. */
+/* tests/exec/test_cuda_emulated.c: the CUDA backend on a device that the CPU emulates. Streams are threads, kernels are
+ * the real ones compiled for the CPU, matrix products are computed by the CPU. The tests cover which kernel an op
+ * becomes, what waits for what, communication of ranks that share a GPU, scratch, times and messages, but not NVIDIA's
+ * own code. */
 #include "exec/cuda/cuda.h"
 #include "exec/cuda/fused.h"
 #include "exec/microbench.h"
@@ -159,7 +159,7 @@ static void tile_parts_together_give_the_mask(void)
     printf("%u of %u parts have a window\n", windows, taken);
 }
 
-/* ---- what a user sees when it goes wrong ---- */
+/* ---- what a user sees when a run is refused or fails ---- */
 
 static const char ONE_OP[] = "longhaul schedule 1\nmesh g=1\nstream compute compute\n"
                              "stream h2d h2d\n"

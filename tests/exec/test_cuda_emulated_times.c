@@ -242,7 +242,7 @@ static void refused_calls_are_named(void)
 }
 
 /* The clock falls from 1980 to 1500 MHz. With waits_for_steady_clock, steps are measured once it has settled. The trace
- * says what limits it. */
+ * says what limits the clock. */
 static void steps_are_measured_at_a_steady_clock(void)
 {
     for (int settle = 0; settle < 2; settle++) {

@@ -249,7 +249,7 @@ static void what_cannot_be_timed_is_refused(void)
     }
 }
 
-/* ---- sets that are stopped ---- */
+/* ---- sets, also stopped ones, their limit of time, and operands ---- */
 
 static const struct case_set {
     const char *label, *device;

@@ -228,7 +228,7 @@ static void gradients_are_finite_differences(void)
     }
 }
 
-/* ---- what can be said without another program ---- */
+/* ---- properties of the loss, and runs that repeat ---- */
 
 static void equal_logits_cost_ln_vocab(void)
 {

@@ -1,6 +1,6 @@
-/* tests/fuzz/fuzz_ir.c: whatever the text, ir_parse() ends in a schedule that prints, reads back and prints the
- * same bytes again, or in exactly one message. Texts whose loops could expand to more than
- * 20,000 lines are skipped. */
+/* tests/fuzz/fuzz_ir.c: whatever the text, ir_parse() ends in a schedule that prints, reads back and prints the same
+ * bytes again, or in exactly one message. Texts whose loops, if all were nested, would have more than 20,000 iterations
+ * are skipped. */
 #include "schedule/ir/ir_text.h"
 #include "schedule/ir/visible.h"
 #include "tests/fuzz/fuzz.h"
@@ -39,7 +39,7 @@ static void compute_all_properties(const struct ir *ir)
     assert(sum >= 0);
 }
 
-/* True if the loops of a text, nested in each other, could expand to more than UNROLLED_LINES_MAX lines. */
+/* True if the loops of a text, taken as nested in each other, have more than UNROLLED_LINES_MAX iterations together. */
 static bool loops_expand_too_far(const uint8_t *data, size_t size)
 {
     enum { UNROLLED_LINES_MAX = 20000 };

@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_points.c: whatever the text, either points are read, which print and read back to the same
- * bytes, or there is exactly one message. Up to 256 points are also used to calibrate: every fit ends, with numbers or
+/* tests/fuzz/fuzz_points.c: whatever the text, either points are read, which print and read back to the same bytes, or
+ * there is exactly one message. A text of at most 256 points is also used to calibrate: every fit ends, with numbers or
  * a refusal. */
 #include "models/calibrate.h"
 #include "models/calibrate_links.h"

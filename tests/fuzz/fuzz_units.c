@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_units.c: whatever the text, either a quantity is read, which is finite and not negative, or
- * there is one message. */
+/* tests/fuzz/fuzz_units.c: whatever the text, either a quantity is read, which is finite and not negative, or there is
+ * one message. A number of tokens that is read prints as a text that gives it again. */
 #include "base/units.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
-/* tests/predict/test_axes.c: a grid has every combination of the values of its axes, the first axis changing slowest;
- * one that is too large is refused. */
+/* tests/predict/test_axes.c: lists and ranges give the values of axes; a grid has every combination of these values,
+ * the first axis changing slowest; one that is too large is refused. */
 #include "predict/sweep/axes.h"
 
 #include "base/text.h"

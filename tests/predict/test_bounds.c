@@ -16,7 +16,7 @@ static int64_t draw(struct check_random *random, const int64_t *values, size_t c
     return values[check_random_i64(random, 0, (int64_t)count - 1)];
 }
 
-/* Draws a plain pipeline with a few layers on each stage, of whole sequences or of subsequences. */
+/* Draws a plain pipeline of whole sequences or of subsequences, but not its number of layers. */
 static void draw_pipeline_request(struct request *r, struct check_random *random)
 {
     static const int64_t pipelines[] = {CHOICE_PIPELINE_GPIPE, CHOICE_PIPELINE_1F1B,
@@ -36,8 +36,8 @@ static void draw_pipeline_request(struct request *r, struct check_random *random
     r->global_batch = check_random_i64(random, 1, 3);
 }
 
-/* Loads the model and the cluster, and makes the drawn request complete. Returns false, and fails a check, if there is
- * a message. */
+/* Loads the model and the cluster, and makes the drawn request complete. Returns false if that is not possible. A check
+ * fails if there is any message. */
 static bool load_pipeline_question(struct setup *setup, const struct request *drawn,
                                    const char *cluster, const char *fields, struct diag *diag)
 {

@@ -11,9 +11,9 @@
 
 enum { SEQ = 65536, BATCH = 4 };
 
-/* Predicts Llama 3 8B on 16 GPUs: two replicas of two micro-batches. length: up to four document
- * lengths for each sequence, a 0 after the last; NULL: no documents. fields: fields of the model
- * that are set; NULL: none. *late (may be NULL) tells which rank is late. */
+/* Predicts Llama 3 8B on 16 GPUs: two replicas of two micro-batches. length: up to four document lengths for each
+ * sequence, then zeros; NULL: no documents. fields: fields of the model that are set; NULL: none. *late (may be NULL)
+ * tells which rank is late. */
 static struct prediction_result predict(const char *fields, const char *strategy, int layout,
                                         const int64_t (*length)[4], bool exact,
                                         struct document_lateness_of_ranks *late)

@@ -1,5 +1,6 @@
-/* tests/predict/test_launch_keys.c: the settings that the tables of predict/launch/ ignore have no
- * effect on a step, by the verdicts on all keys of the frameworks in tests/data/launch_keys/. */
+/* tests/predict/test_launch_keys.c: the settings that the tables of predict/launch/ ignore have no effect on a step, by
+ * the verdicts on all keys of the frameworks in tests/data/launch_keys/. Formats of launch files are recognised or
+ * refused by their own keys. */
 #include "predict/launch/formats.h"
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/table_file.h"

@@ -18,8 +18,8 @@
 static const struct {
     const char *name, *source, *letters;
 } locales[] = {
-    {"de_DE.UTF-8", "de_DE", "UTF-8"},           /* 1,5 */
-    {"tr_TR.ISO-8859-9", "tr_TR", "ISO-8859-9"}, /* 1,5; the capital letter of i is a dotted one */
+    {"de_DE.UTF-8", "de_DE", "UTF-8"},           /* 1.5 is 1,5 */
+    {"tr_TR.ISO-8859-9", "tr_TR", "ISO-8859-9"}, /* 1,5; the capital of i has a dot */
 };
 
 /* Makes the locales in a folder and lets the C library look there. Returns false if one cannot be

@@ -37,7 +37,7 @@ static const struct {
     const char *label;
     enum packing_policy policy;
     int64_t multiple;  /* to which lengths are rounded up */
-    int64_t length[9]; /* of the documents that are given; the last ones are 0 */
+    int64_t length[9]; /* of the documents, in their order; unused elements are 0 */
     const char *first, *second;
     /* of the first step: tokens of documents, of padding, and dropped; documents that are cut */
     int64_t tokens, padding, dropped;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Reads "if CONDITION; then yes; else no; fi". Returns the branch that runs, or "open". */
+/* Reads "if CONDITION; then yes; else no; fi". Returns the branch that runs ("yes" or "no"), or "open". */
 static const char *branch_of_shell_condition(const char *condition)
 {
     struct shell_script script = {0};

@@ -1,5 +1,5 @@
-/* tests/predict/test_table_files.c: the table files of training frameworks (launch/NAME.csv): what they may hold, and
- * what their rows do. */
+/* tests/predict/test_table_files.c: the table files of training frameworks (launch/NAME.csv): what they may hold, what
+ * their rows read and write, and that the shipped ones agree with tests/data/launch_keys/. */
 #include "predict/launch/launch_parts.h"
 #include "predict/launch/table_file.h"
 

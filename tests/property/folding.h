@@ -40,8 +40,8 @@ static inline void check_rank_times_and_peaks(const char *label, const struct si
                   (int64_t)plain->node_peak_by_host_memory[m].bytes);
 }
 
-/* Compares predictions with folded ranks and without over `worlds` random worlds. Returns in how many only one
- * replica was simulated (sim/traffic/replicas.h). */
+/* Compares predictions with folded ranks and without over `worlds` random worlds. Returns in how many of them one of
+ * several equal replicas was simulated for all (sim/traffic/replicas.h). */
 static inline int check_folded_predictions(int worlds, bool make(struct property_world *,
                                                                  struct check_random *))
 {

@@ -216,7 +216,7 @@ static inline double plan_search_best_tokens_per_s_gpu(struct plan_random_setup 
 struct plan_requests_to_try {
     const struct setup *setup;
     const struct request *request;
-    size_t every; /* every how many requests one is predicted */
+    size_t every; /* one of this many requests is predicted */
 };
 
 struct plan_best_of_tries {
@@ -224,9 +224,9 @@ struct plan_best_of_tries {
     struct request request;
 };
 
-/* Predicts request number `job` with one repair after the other until it fits: more and more pieces
- * of the loss and the FFN, then the same with the optimizer on the host. If it then is faster than
- * *result, it replaces *result. */
+/* Predicts the request of job number `job` with one repair after the other until it fits: more and more pieces of the
+ * loss and the FFN, then the same with the optimizer on the host. If it then is faster than *result, it replaces
+ * *result. */
 static inline void plan_predict_request_until_it_fits(void *context, size_t job, void *result)
 {
     static const int64_t tries[][2] = {
@@ -276,7 +276,7 @@ static inline void plan_check_beats_all(struct plan_random_setup *w, const char 
     free(best);
 }
 
-/* ---- requests that a search chooses from ---- */
+/* ---- requests that a search chooses from, and the laws ---- */
 
 /* A set of requests, compared by their options, so that each is predicted once. */
 struct plan_request_set {
@@ -312,7 +312,7 @@ static inline bool plan_request_set_add(struct plan_request_set *set, const stru
     return true;
 }
 
-/* Adds the requests that the search of a world chooses from. */
+/* Adds the requests that the search of a random setup chooses from. */
 static inline void plan_request_set_add_searched(struct plan_request_set *set,
                                                  const struct plan_random_setup *w)
 {
@@ -392,7 +392,7 @@ static inline void plan_request_set_add_narrower(struct plan_request_set *set,
     }
 }
 
-/* Requests of real models. The plan of each is compared with a sweep of all configurations. */
+/* A request of a real model, whose plan is compared with a sweep of all configurations. */
 struct plan_case {
     const char *model, *fields, *cluster,
         *strategy; /* fields NULL: the model as it is; strategy NULL: all */

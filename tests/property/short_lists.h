@@ -168,8 +168,8 @@ static inline bool check_times_of_short_list(struct property_world *w, const str
 }
 
 /* Fills *profile with a copy of the named profile and returns it. Its buckets get a random size of 0 to 2.5 layers of
- * parameters, since a toy model fits entirely into the profile's own; prefetch and reuses_params_within_elements are
- * random in half of the calls each. */
+ * parameters, since a toy model fits entirely into the profile's own; prefetch_layers and reuses_params_within_elements
+ * are random in half of the calls each. */
 static inline const struct profile *
 copy_profile_with_random_buckets(struct profile *profile, const char *name,
                                  const struct transformer *model, struct check_random *random)

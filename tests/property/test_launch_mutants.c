@@ -186,7 +186,7 @@ static void append_changed_line(struct text *out, const struct text *text, const
     }
 }
 
-/* Appends the file without a setting, its dashes and its quote. */
+/* Appends the file without a setting: without its name, the dashes and quote before the name, and its value. */
 static void append_without_setting(struct text *out, const struct text *text,
                                    const struct line *line)
 {
@@ -214,10 +214,9 @@ static bool remarks_name_setting(const struct text *remarks, const char *name)
            (last != NULL && last[1] != '\0' && strstr(remarks->data, last + 1) != NULL);
 }
 
-/* Changes one setting of a file. If the setting decides, the change is refused or said; any other
- * change leaves the step as it is, or is refused or said. *tried and *decided count mutants, and
- * those of settings that decide. Mutants of other days, and a file in which no setting is met, are
- * skipped. */
+/* Changes one setting of a file. If the setting decides, the change is refused or a remark names it; any other change
+ * leaves the step as it is, or is refused or named. *tried and *decided count mutants, and those of settings that
+ * decide. Mutants of other days, and a file in which no setting is met, are skipped. */
 static void check_changed_setting(const struct file *file, const struct launch_tables *tables,
                                   struct check_random *random, size_t i, int *tried, int *decided)
 {

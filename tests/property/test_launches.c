@@ -16,7 +16,7 @@
 #include <string.h>
 
 /* Each day draws requests of its own (check_is_sampled_today()), until A_DAY that the framework can express have been
- * read back; at night it is A_NIGHT of all. */
+ * read back; at night (CHECK_ALL) requests of all days, until A_NIGHT. */
 enum { TRIES = 100000, DAYS = 8, A_DAY = 12, A_NIGHT = 100 };
 
 /* Models that the settings of each framework can describe. */
@@ -190,7 +190,7 @@ static bool is_same_model(const struct transformer *a, const struct transformer 
            fabs(a->norm_eps - b->norm_eps) < 1e-12;
 }
 
-/* Returns the weights choice, taking HSDP with shards over all ranks that have the same weights as ZeRO-3. */
+/* Returns the weights choice; it is ZeRO-3 for HSDP whose shards span all ranks that share weights. */
 static int weights_choice_hsdp_as_zero3(const struct choices *c)
 {
     bool whole =

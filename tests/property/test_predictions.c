@@ -232,7 +232,7 @@ static void model_flops_at_peak_are_mfu(void)
     }
 }
 
-/* ---- profile ideal ---- */
+/* ---- profile ideal, and equal bytes ---- */
 
 /* Returns a larger model, whose products take longer than their launches or (factor 16) about as long. */
 static struct transformer larger_model(const struct transformer *shape, struct check_random *random)
@@ -247,8 +247,8 @@ static struct transformer larger_model(const struct transformer *shape, struct c
     return model;
 }
 
-/* Returns a random request that all profiles accept, with fixed choices where profiles differ in layout or
- * kernels. */
+/* Returns a random request with fixed choices where profiles differ in layout or kernels. All profiles accept it,
+ * except that those with weight_collectives_block_issue refuse stages. */
 static struct request request_for_all_profiles(struct check_random *random,
                                                struct transformer *model)
 {

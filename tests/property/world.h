@@ -83,7 +83,8 @@ static inline const char *random_cluster_name(struct check_random *random)
     return clusters[check_random_i64(random, 0, ARRAY_LEN(clusters) - 1)];
 }
 
-/* Builds a schedule of `request` on a random cluster, with `layers` layers; 0: as many as the model has. */
+/* Builds a schedule of `request` on a random cluster and by a random profile, with `layers` layers; 0: as many as the
+ * model has. With `layers`, a quarter of the batches are eight times as large. */
 static inline bool world_build_on_random_cluster(struct property_world *w,
                                                  struct check_random *random,
                                                  struct request request, int64_t layers)

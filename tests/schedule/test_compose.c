@@ -1,5 +1,5 @@
-/* tests/schedule/test_compose.c: schedules made from choices: every legal combination verifies, and
- * the work does not depend on the strategy. */
+/* tests/schedule/test_compose.c: schedules made from choices: random legal combinations verify, and the flops of the
+ * forward do not depend on the strategy. */
 #include "base/text.h"
 #include "schedule/analysis/liveness.h"
 #include "schedule/choices/strategies.h"

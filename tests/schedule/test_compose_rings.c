@@ -107,7 +107,7 @@ static void attention_core_is_not_recomputed(void)
     static const struct {
         const char *strategy, *profile;
         int64_t cp, hp, exchanges; /* q, k, v and the output */
-        int64_t syncs;             /* after the core: the ops after it are recomputed */
+        int64_t syncs;             /* of the host, recomputed with the ops after the core */
     } rows[] = {
         {"ring", "internevo", 4, 1, 0, 1},  {"2d", "internevo", 2, 2, 4, 1},
         {"2d", "ideal", 2, 2, 4, 0},        {"ulysses", "deepspeed", 1, 4, 4, 0},

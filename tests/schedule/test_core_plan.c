@@ -24,7 +24,7 @@ static bool parse_right_plan(struct core_plan *plan, const char *text)
     return ok;
 }
 
-/* ---- by hand ---- */
+/* ---- by hand, and faults ---- */
 
 /* Documents of 8, 4 and 4 tokens on 2 ranks have 56 pairs. A window of 3 over 16 tokens on 4 ranks lets 45 through. */
 static void core_plan_pair_loads_by_hand(void)
@@ -208,7 +208,7 @@ static void wrong_texts_are_refused(void)
     }
 }
 
-/* ---- random plans, and one field of each changed ---- */
+/* ---- random plans, whole and with one field changed, and bounds ---- */
 
 enum { TOKENS_MAX = PLAN_TOKENS_MAX };
 

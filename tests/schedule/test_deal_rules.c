@@ -118,7 +118,8 @@ static void tiles_cover_every_pair(void)
 {
     static const struct {
         const char *rule;
-        double most; /* the fullest rank's pairs over the mean, where rows are many; 0: not even */
+        /* limit of the fullest rank's pairs over the mean, where pairs are many; 0: none */
+        double most;
     } rules[] = {{"zigzag-ring", 0}, {"gather", 0},    {"token-ring", 0},
                  {"burst", 0},       {"move:1", 1.05}, {"double-ring:2", 0},
                  {"move:7", 0},      {"blocks:5", 0},  {"blocks:1", 1.25}};

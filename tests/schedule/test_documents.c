@@ -1,4 +1,5 @@
-/* tests/schedule/test_documents.c: schedules of packed documents: how they print, fold, and what is refused. */
+/* tests/schedule/test_documents.c: schedules of packed documents and of attention windows: how they print, which ops
+ * they have, and what is refused. */
 #include "schedule/config/resolve_config.h"
 #include "schedule/ir/ir_text.h"
 #include "schedule/ir/visible.h"

@@ -317,7 +317,7 @@ static void grouped_queries_move_less_with_queries_outside(void)
     CHECK("less than half", 2 * bytes[ORDER_QUERY_OUTER] < bytes[ORDER_KV_OUTER]);
 }
 
-/* ---- memory ---- */
+/* ---- memory, and sums of pieces ---- */
 
 static void smaller_chunks_take_less_memory(void)
 {

@@ -186,7 +186,7 @@ static void equal_schedules_print_the_same(void)
     }
 }
 
-/* ---- random schedules ---- */
+/* ---- random schedules, and files ---- */
 
 static int64_t pick(struct check_random *random, int64_t count)
 {

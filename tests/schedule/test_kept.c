@@ -1,6 +1,6 @@
-/* tests/schedule/test_kept.c: what the schedule of a layer keeps for its backward, and the most
- * that its backward holds, compared with what PyTorch does (tests/data/pytorch/kept.csv, which
- * tests/scripts/kept_bytes.py recorded). */
+/* tests/schedule/test_kept.c: what the schedule of a layer keeps for its backward, and the most that its backward
+ * holds, compared with what PyTorch does (tests/data/pytorch/kept.csv, which tests/scripts/kept_bytes.py recorded), and
+ * with PEFT, autocast and nanotron. */
 #include "base/text.h"
 #include "tests/schedule/composed.h"
 
@@ -49,7 +49,7 @@ struct live_span {
     uint32_t first, last;
 };
 
-/* Returns the lives of all buffers, by number, on the heap. */
+/* Returns the spans of all buffers, by number, on the heap. */
 static struct live_span *live_spans_of(const struct ir *ir)
 {
     struct live_span *live_span = calloc(ir->buffer.count + 1, sizeof *live_span);

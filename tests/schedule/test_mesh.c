@@ -39,7 +39,7 @@ static const struct {
     const struct mesh *mesh;
     struct group group;
     uint32_t size, instances;
-    uint32_t members[8]; /* members of that instance, in index order */
+    uint32_t members[8]; /* those of `instance`, in index order */
     uint32_t instance;
 } groups[] = {
     /* label, mesh, group, size, instances, members, instance */

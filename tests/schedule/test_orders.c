@@ -17,8 +17,8 @@ struct pipeline_action_lists {
     char label[96];
 };
 
-/* Makes the lists of actions of a pipeline. Returns false, and makes none, if the pipeline is
- * multiplexed or does not support these sizes, or if there are more than UNITS_MAX units. */
+/* Makes the lists of actions of a pipeline. Returns false, and makes none, if the pipeline is multiplexed, does not
+ * support these sizes, or would overlap exchanges of subsequences, or if there are more than UNITS_MAX units. */
 static bool make_action_lists(struct pipeline_action_lists *s, int pipeline, uint32_t pp,
                               uint32_t chunks, uint32_t pieces, uint32_t batches,
                               enum expert_overlap overlap)

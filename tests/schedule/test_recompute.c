@@ -1,5 +1,5 @@
-/* tests/schedule/test_recompute.c: what a step repeats and what it keeps if attention, or single ops, are recomputed in
- * the backward. */
+/* tests/schedule/test_recompute.c: what a step repeats and what it keeps if attention, single ops or modules are
+ * recomputed in the backward. */
 #include "schedule/analysis/liveness.h"
 #include "schedule/choices/products.h"
 #include "schedule/memory_plan/plan_offsets.h"

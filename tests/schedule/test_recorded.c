@@ -296,7 +296,7 @@ static void groups_lie_on_a_mesh(void)
     }
 }
 
-/* ---- what is refused ---- */
+/* ---- copies to the device, and what is refused ---- */
 
 static const struct {
     const char *label, *event, *message;

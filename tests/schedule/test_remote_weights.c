@@ -93,8 +93,8 @@ static int64_t elements(const struct ir *ir, uint32_t chunk)
 
 /* The communication in which one stage takes part. */
 struct expected {
-    int64_t groups;            /* bundles of each group */
-    int64_t sums;              /* bundles of each shared unit */
+    int64_t groups;            /* bundles, over all its groups */
+    int64_t sums;              /* bundles times shared units, over all its groups */
     int64_t sent_elements;     /* elements that it sends to others */
     int64_t received_elements; /* elements that others send to it */
 };

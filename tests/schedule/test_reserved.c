@@ -67,8 +67,8 @@ static void reserved_parts_add_up(void)
     fixture_release(&f);
 }
 
-/* The tensors that are live at one time under reference counting exceed the arena only by rounding, here by less than
- * 5 %: the arena also keeps buffers apart whose ops have no fixed order. */
+/* The tensors that are live at one time under reference counting exceed the arena only by rounding, at most by 5 %
+ * here: the arena also keeps buffers apart whose ops have no fixed order. */
 static void refcounted_tensors_fit_the_arena(void)
 {
     struct fixture f;
@@ -108,7 +108,7 @@ static void a_too_small_device_is_reported(void)
     fixture_release(&f);
 }
 
-/* Checks `tight` over device sizes from too small to ample: it means that the step fits, but would not if the device
+/* Checks `is_tight` over device sizes from too small to ample: it means that the step fits, but would not if the device
  * had the fraction RESERVED_VERDICT_MARGIN_SHARE less memory. */
 static void a_tight_step_would_not_fit_slightly_less_memory(void)
 {

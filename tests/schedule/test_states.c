@@ -33,8 +33,8 @@ static double parameters(const struct ir *ir, uint64_t parts, double *blocks)
 
 /* Bytes per parameter, before sharding: computation reads 2 (bf16). AdamW keeps 12 (a copy and two moments in fp32), 4
  * (two moments in bf16), 4 + 2 and 8 per block (a copy in fp32, two moments in 8 bits with one scale per block), or
- * these without the copy. With torchtitan computation's sharded parameters are AdamW's fp32 copy, except with bf16
- * parameters: they take 4, and AdamW keeps 4 fewer. */
+ * these without the copy. With torchtitan and fp32 parameters, computation's sharded parameters are AdamW's fp32 copy:
+ * they take 4, and AdamW keeps 4 fewer. */
 static void optimizer_states_take_their_bytes(void)
 {
     static const struct {

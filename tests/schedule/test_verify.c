@@ -81,7 +81,7 @@ static void wrong_schedules_fail_their_rule_and_no_other(void)
     arena_release(&arena);
 }
 
-/* --- a right schedule, and what happens to it without a wait --- */
+/* --- a right schedule without one of its waits, and faults that have no file --- */
 
 static void a_right_schedule_passes_and_needs_its_waits(void)
 {

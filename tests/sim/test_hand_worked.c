@@ -1,5 +1,5 @@
-/* tests/sim/test_hand_worked.c: each case tests one property of one resource; the comments of its schedule's
- * file compute the time. */
+/* tests/sim/test_hand_worked.c: each case tests one property of one resource; the comments of its schedule's file, or
+ * of its row below, compute the time. */
 #include "tests/sim/machine.h"
 
 static void use_one_gpu_per_node(struct cluster *c)
@@ -169,7 +169,7 @@ static const struct {
     bool work_takes_host_bandwidth; /* work on the host takes bandwidth of its memory */
     double step_s;                  /* the time that the step must take */
 } cases_of_time[] = {
-    /* file, nodes, change, issue_s, host_bytes, step_s */
+    /* file, nodes, change, issue_s, work_takes_host_bandwidth, step_s */
     {"all_to_all_in_node", 1, NULL, 0, false, 0.06},
     {"all_to_all_in_node", 1, use_ideal_rates, 0, false, 0},
     {"all_to_all_in_node", 1, use_slow_start_of_collectives, 0, false, 3.06},
@@ -183,7 +183,7 @@ static const struct {
     {"all_to_all_in_node", 1, use_narrow_peer_links, 0, false, 0.2},
     /* 4 pieces of 2 GB, a rank's own among them */
     {"all_to_all_in_node", 1, use_few_all_to_all_channels, 0, false, 0.4},
-    /* where the rate of all channels is known, a pair's own says nothing more */
+    /* where the rate of all channels is known, a pair's own rate has no effect */
     {"all_to_all_in_node", 1, use_few_channels_and_narrow_messages, 0, false, 0.4},
     /* each of 4 ranks fetches 8 GB, its own piece among them, and all share 100 GB/s; with a
      * latency, by 4 copies */

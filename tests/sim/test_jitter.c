@@ -13,7 +13,7 @@ static const char head[] = "longhaul schedule 1\n"
 
 #define FILL "fill compute count=1000000 " /* 1 ms */
 #define ALL_REDUCE_OF_FOUR_BYTES                                                                   \
-    "all_reduce comm group=g bytes=4 algorithm=ring " /* nearly nothing */
+    "all_reduce comm group=g bytes=4 algorithm=ring " /* nearly no time */
 
 /* E(n) is the expected maximum of n standard normal numbers: E(2) is 0.5642, E(4) 1.0294, E(32)
  * 2.0697, E(1024) 3.2413 (tables of normal order statistics). */

@@ -1,6 +1,7 @@
 /* tests/sim/test_recorded.c: recorded programs of two streams whose overlap is known: products of 1 s and 2 s on the
- * default stream, and a gather of 3 s. A program is the text of its events (check_json_from_single_quotes()); the macro
- * of each event ends with a comma, which the last one loses when the text is put together. */
+ * default stream, and a gather of 3 s; and pipelines of two stages that send messages of 2 s. A program is the text of
+ * its events (check_json_from_single_quotes()); the macro of each event ends with a comma, which the last one loses
+ * when the text is put together. */
 #include "schedule/recorded/recorded.h"
 #include "schedule/verify/verify.h"
 #include "tests/sim/machine.h"

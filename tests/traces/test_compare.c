@@ -1,5 +1,5 @@
 /* tests/traces/test_compare.c: errors of a predicted trace against a measured one: by kind, stream, phase and rank, and
- * the verdict. */
+ * the verdict. Recordings are aligned with the prediction first. */
 #include "base/text.h"
 #include "tests/check.h"
 #include "traces/align.h"
@@ -298,7 +298,7 @@ static void another_model_gets_no_verdict(void)
     }
 }
 
-/* --- a program whose rows are known: each product in parts, other rows between --- */
+/* --- rows that the tests make --- */
 
 static void add_row(struct trace *trace, const char *kind, const char *class, const char *phase,
                     double flops, double *now_s, double seconds)

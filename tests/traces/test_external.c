@@ -112,8 +112,8 @@ static void figures_have_metrics_and_units(void)
     }
 }
 
-/* A group is a key with a value. Rows with another value or without the key are in another group; a
- * key that only begins with the name ("windows") is another key. */
+/* A group is a key with a value. Rows with another value are in another group, and rows without the key in none; a key
+ * that only begins with the name ("windows") is another key. */
 static void external_rows_group_by_key_value(void)
 {
     static const char text[] =

@@ -98,7 +98,8 @@ void put(std::vector<char> &to, CUpti_ActivityKind kind, const Launch &launch)
     memcpy(&to[to.size() - SLOT], &one, sizeof one);
 }
 
-/* Appends the record of a launch. The faults of emulated_cupti_faults occur only in launches that belong to an op. */
+/* Appends the record of a launch. The faults of single records (emulated_cupti_faults) occur only in launches that
+ * belong to an op. */
 void append_launch_record(std::vector<char> &to, Launch launch)
 {
     static struct emulated_cupti_faults nothing;
@@ -142,7 +143,7 @@ void append_correlation_record(std::vector<char> &to, const Tie &tie)
     memcpy(&to[to.size() - SLOT], &one, sizeof one);
 }
 
-/* Delivers all records, in as many buffers as they need. */
+/* Delivers all records, in as many buffers as they need. With does_flush_fail it fails, and the records are lost. */
 CUptiResult deliver_all_records(uint32_t)
 {
     std::vector<char> all;

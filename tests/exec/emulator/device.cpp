@@ -81,7 +81,8 @@ struct Fibers {
 std::mutex idle_lock;
 std::vector<std::unique_ptr<Fibers>> idle;
 
-/* The fibers of one thread of the program: taken from idle[] when it runs its first block, given back when it ends. */
+/* The fibers of one thread of the program: taken from idle[], or made, when it runs its first block, and put into
+ * idle[] when it ends. */
 struct Own {
     std::unique_ptr<Fibers> fibers;
     Own()

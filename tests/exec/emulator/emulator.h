@@ -37,7 +37,7 @@ struct emulated_cupti_faults {
     int drops; /* number of records that are dropped for lack of room and counted as dropped */
     int uncounted_lost_records; /* number of records that are lost without being counted */
     int untimed_records;        /* number of records that are delivered with start and end 0 */
-    int tears_last_record;      /* the last record of a buffer is incomplete */
+    int tears_last_record;      /* the last record of a flush is incomplete */
 };
 extern struct emulated_cupti_faults emulated_cupti_faults;
 

@@ -17,7 +17,7 @@ namespace
 /* Values of cudaError_t. */
 enum { INVALID_VALUE = 1, INVALID_CONFIGURATION = 9, OUT_OF_RESOURCES = 701 };
 
-/* The limits of every device of compute capability 8.0 or later. */
+/* Limits that hold on every device of compute capability 8.0 or later; some have more than SHARED_MOST. */
 enum : size_t { SHARED_FREE = 48 << 10, SHARED_MOST = 99 << 10 };
 enum : unsigned { GRID_X = 0x7fffffff, GRID_YZ = 65535, BLOCK = 1024 };
 
