@@ -1,5 +1,5 @@
-/* tests/bench/test_repeat.c: a measurement is repeated until its median is stable or the rounds end; outliers do not
- * count. */
+/* tests/bench/test_repeat.c: a measurement is repeated until its median is stable, or its rounds or its 20 s are used
+ * up; outliers do not count. */
 #include "bench/repeat.h"
 #include "tests/check.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Adds the runs of a file of residuals, which are then judged. */
+/* Adds the runs of a file of residuals to *runs. */
 static void add_runs_of_residual_file(struct residuals *runs, const char *file)
 {
     struct text path = {0}, text = {0};

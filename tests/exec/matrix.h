@@ -119,7 +119,7 @@ static const int64_t factor_values[FACTOR_COUNT][8] = {
     [FACTOR_ACCUMULATION] = {1, 2, 3},
     [FACTOR_LOSS_CHUNKS] = {1, 2, 3},
     [FACTOR_FFN_CHUNKS] = {1, 2, 3},
-    [FACTOR_CHUNK] = {0, 1, 2, 3, 4}, /* times ranks; the last may be short */
+    [FACTOR_CHUNK] = {0, 1, 2, 3, 4}, /* tokens over ranks; the last chunk may be shorter */
 };
 
 /* The subsequences that stages share, by level; level 0 leaves the choice open, which shares all. */
@@ -288,7 +288,7 @@ static inline const char *choices_label(const struct choices *c, char *text, siz
     return text;
 }
 
-/* ---- rows that cover all pairs ---- */
+/* ---- rows that cover pairs of levels ---- */
 
 /* State of a pair of levels. PAIR_REFUSED: DRAWS products with this pair were drawn, and none is legal. */
 enum { PAIR_OPEN, PAIR_COVERED, PAIR_REFUSED };

@@ -1,6 +1,6 @@
-/* tests/exec/numerics_cases.h: compares every kind of computation on the CUDA backend with the CPU backend, in
- * fp32, bf16 and fp16, and attention by each implementation. Runs on a GPU and on the emulated device.
- * Included by test files only. */
+/* tests/exec/numerics_cases.h: compares kinds of computation on the CUDA backend with the CPU backend, in fp32, bf16
+ * and fp16, and attention by each implementation. QUANTISE, ROW_DOT and the work on rows that ranks exchange are not
+ * among them. Runs on a GPU and on the emulated device. Included by test files only. */
 #ifndef TESTS_EXEC_NUMERICS_CASES_H
 #define TESTS_EXEC_NUMERICS_CASES_H
 

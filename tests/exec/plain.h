@@ -16,7 +16,7 @@
 
 static const struct exec_model plain_model = {1e-5, 10000};
 
-/* A trial: one call of a CPU kernel on random numbers. It owns the operands. */
+/* One call of a CPU kernel on random numbers, with the operands, which it owns. */
 struct kernel_call {
     struct work work;
     struct call call;

@@ -1,6 +1,6 @@
-/* tests/exec/test_cuda_emulated_nightly.c: runs all schedules that cover every legal pair of choices, and
- * mutants, by the CUDA backend on the emulated device. There is no shadow memory, so only NaNs reveal what is
- * read too early. */
+/* tests/exec/test_cuda_emulated_nightly.c: runs all schedules that cover the legal pairs of choices (matrix.h), and
+ * mutants, by the CUDA backend on the emulated device. There is no shadow memory, so only NaNs reveal what is read too
+ * early. */
 #include "tests/exec/emulator/emulator.h"
 #include "tests/exec/matrix.h"
 #include "tests/exec/mutation_check.h"

@@ -347,8 +347,8 @@ struct dealing {
 };
 
 /* Draws how many copies each expert gets, 0 for some, and sets the rows of *work to match: for a router the copies of
- * its own tokens, for a PACK or UNPACK those that several ranks deal to the experts of one of them. False: the kind of
- * work has no rows of experts. */
+ * its own tokens, for a PACK or UNPACK those that several ranks deal to the experts of one of them. Returns false if
+ * the kind of work has no rows of experts. */
 static bool draw_copies_of_experts(struct dealing *d, struct work *work)
 {
     const bool route = work->kind == WORK_ROUTE || work->kind == WORK_ROUTE_BACKWARD;

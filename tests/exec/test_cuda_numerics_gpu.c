@@ -1,4 +1,5 @@
-/* tests/exec/test_cuda_numerics_gpu.c: compares every kernel of the CUDA backend on a GPU with the CPU backend. */
+/* tests/exec/test_cuda_numerics_gpu.c: compares what the CUDA backend computes on a GPU with the CPU backend
+ * (numerics_cases.h). */
 #include "tests/exec/gpu.h"
 #include "tests/exec/numerics_cases.h"
 

@@ -1,6 +1,6 @@
-/* tests/exec/test_gradients.c: every strategy computes exact gradients. Each legal pair of choices is in a schedule
- * whose loss, gradients, parameters and moments equal the reference's; each day checks a sample of these schedules.
- * test_gradients_nightly.c has every legal product of most choices. */
+/* tests/exec/test_gradients.c: every strategy computes exact gradients. Schedules that cover the legal pairs of choices
+ * (matrix.h) have the loss, gradients, parameters and moments of the reference; each day checks a sample of these
+ * schedules. test_gradients_nightly.c has every legal product of most choices. */
 #include "schedule/config/resolve_config.h"
 #include "tests/exec/matrix.h"
 

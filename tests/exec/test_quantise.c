@@ -50,7 +50,7 @@ static void check_casts(struct json_node root, enum dtype dtype)
     free(from);
 }
 
-/* Returns a trial that has run a quantise op on a copy of x. */
+/* Returns a kernel call that has quantised a copy of x. */
 static struct kernel_call quantised(const float *x, int64_t rows, int64_t cols, struct work work,
                                     enum dtype dtype)
 {

@@ -1,5 +1,5 @@
-/* tests/predict/test_kernel_classes.c: each kind of work has a class by which it is compared with a measured trace
- * (traces/kernel_class.h, which knows kinds by their names only). */
+/* tests/predict/test_kernel_classes.c: each kind of work but the recorded operator has a class by which it is compared
+ * with a measured trace (traces/kernel_class.h, which knows kinds by their names only). */
 #include "models/work.h"
 #include "tests/check.h"
 #include "traces/kernel_class.h"

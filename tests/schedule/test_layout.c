@@ -1,5 +1,5 @@
-/* tests/schedule/test_layout.c: every layout of tokens over ranks is a permutation, with the owners and order that its
- * definition gives. */
+/* tests/schedule/test_layout.c: every layout of tokens over ranks that depends neither on documents nor on a deal is a
+ * permutation, with the owners and order that its definition gives. */
 #include "schedule/ir/layout.h"
 
 #include "tests/check.h"

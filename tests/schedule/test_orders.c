@@ -1,6 +1,6 @@
-/* tests/schedule/test_orders.c: the order of actions of each pipeline, for all small sizes: it is complete,
- * follows the order that the parts of a sequence need, has no cycle of stages that wait for each other, and has
- * as many units in flight as the formulae say. */
+/* tests/schedule/test_orders.c: the order of actions of each pipeline but the multiplexed one (msp), for all small
+ * sizes: it is complete, follows the order that the parts of a sequence need, has no cycle of stages that wait for each
+ * other, and has as many units in flight as the formulae say. */
 #include "models/transformer.h"
 #include "schedule/pipeline/pipeline.h"
 #include "tests/check.h"
@@ -247,7 +247,8 @@ static void units_in_flight_are_those_of_the_formulae(void)
     for_all_pipeline_sizes(CHOICE_PIPELINE_ZB_V, EXPERT_OVERLAP_NONE, check_zb_v_units_in_flight);
 }
 
-/* Llama 3.1 405B in Megatron-Bridge: 126 layers in 32 chunks, 4 each, of which the embedding and the head take one. */
+/* The second row is Llama 3.1 405B in Megatron-Bridge: 126 layers in 32 chunks, 4 each, of which the embedding and the
+ * head take one. */
 static void layers_of_chunks_are_those_asked_for(void)
 {
     static const struct {

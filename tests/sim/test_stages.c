@@ -1,5 +1,5 @@
-/* tests/sim/test_stages.c: pipelines on the ideal cluster, where work takes its flops and messages take no
- * time: their bubbles follow the published formulae. */
+/* tests/sim/test_stages.c: pipelines on the ideal cluster, where work takes its flops and messages take no time unless
+ * a test sets one: their bubbles follow the published formulae. */
 #include "sim/stages.h"
 
 #include "models/cluster.h"

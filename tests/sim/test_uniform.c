@@ -96,7 +96,7 @@ static void flops_are_those_of_each_rank(void)
 static void unpaired_guards_distinguish_ranks(void)
 {
     static const char *const apart[] = {
-        /* no op for the other ranks, which have nothing to do */
+        /* no op for rank 0; then two ops for rank 1 */
         "op 0 fill compute count=1000000 guard cp>=1 writes a0\n",
         "op 0 fill compute count=1000000 guard cp>=1 writes a0\n"
         "op 1 fill compute count=1000000 guard cp<2 writes a0\n",

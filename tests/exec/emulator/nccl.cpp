@@ -36,8 +36,8 @@ namespace
 enum { RANKS_MAX = 8 };
 constexpr size_t PIECE = 1 << 16;
 
-/* A piece of a message on its way from one member to another. It holds one piece at a time: the sender writes the next
- * one when the receiver has taken all that were sent. */
+/* Carries messages from one member to another, one piece at a time: the sender writes the next piece when the receiver
+ * has taken all that were sent. */
 struct Mailbox {
     std::atomic<uint64_t> sent, taken; /* numbers of pieces */
     size_t bytes;                      /* of the piece in data[] */
@@ -51,7 +51,7 @@ struct Shared {
     std::atomic<uint32_t> collectives;
     /* number of first uses of registered memory, of all members together */
     std::atomic<uint32_t> uses;
-    /* [0: the receiver, 1: the sender] [sender] [receiver] that rank has come to connect the two */
+    /* [0: the receiver, 1: the sender] [sender] [receiver]: true once that rank has come to connect the two */
     std::atomic<bool> connects[2][RANKS_MAX][RANKS_MAX];
     Mailbox box[RANKS_MAX][RANKS_MAX]; /* [sender] [receiver] */
 };
@@ -76,7 +76,7 @@ struct ncclComm {
     std::atomic<int> state{ncclSuccess};
     std::atomic<bool> aborted{false};
     bool connected = false; /* to all members, for collectives */
-    /* [0: to receive, 1: to send] [peer] the first message has connected the two */
+    /* [0: to receive, 1: to send] [peer]: true once the first message has connected the two */
     bool connected_to[2][RANKS_MAX] = {};
     uint64_t issued = 0;           /* number of calls that were put on streams */
     std::atomic<uint64_t> done{0}; /* number of these that have ended */
