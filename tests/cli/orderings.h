@@ -22,8 +22,8 @@ static const struct {
     {"adaptive, multiplexed", "--offload-ratio adaptive --pipeline msp --share-units auto"},
 };
 
-/* The numbers of first and last subsequences that stages share, by configuration: as many as are predicted to be
- * faster and to fit. */
+/* The expected numbers of first and last subsequences that stages share, by configuration: the fastest of
+ * shared_units_rank_by_step_time() with which the step fits. */
 static const struct shared_units shares[15] = {
     {1, 2}, {1, 3}, {1, 0}, {1, 0}, {1, 0}, /* 7B: 512, 640, 768, 896, 1024K */
     {5, 7}, {2, 0}, {2, 0}, {2, 0}, {2, 0}, /* 13B: 512, 640, 768, 1024, 1280K */

@@ -133,8 +133,8 @@ static void drawn_batches_are_like_those_of_the_prototype(void)
     }
 }
 
-/* Rules that move tiles. The prototype's, whose owners and slices are not known, was as even (1.01
- * on 8 ranks, 1.03 on 64), and needed more rows (3.2 and 1.9). */
+/* Rules that move tiles deal as recorded below. The prototype's rule, whose owners and slices are not known, was as
+ * even as move:128 (1.01 on 8 ranks, 1.03 on 64), and needed more rows (3.2 and 1.9). */
 static void tile_moving_rules_balance_batches(void)
 {
     static const struct batch moved[] = {

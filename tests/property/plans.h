@@ -225,8 +225,8 @@ struct plan_best_of_tries {
 };
 
 /* Predicts the request of job number `job` with one repair after the other until it fits: more and more pieces of the
- * loss and the FFN, then the same with the optimizer on the host. If it then is faster than *result, it replaces
- * *result. */
+ * loss and the FFN, then the same with the optimizer on the host. If the request then fits and is faster than *result
+ * (struct plan_best_of_tries), it replaces *result. */
 static inline void plan_predict_request_until_it_fits(void *context, size_t job, void *result)
 {
     static const int64_t tries[][2] = {

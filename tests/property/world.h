@@ -84,7 +84,7 @@ static inline const char *random_cluster_name(struct check_random *random)
 }
 
 /* Builds a schedule of `request` on a random cluster and by a random profile, with `layers` layers; 0: as many as the
- * model has. With `layers`, a quarter of the batches are eight times as large. */
+ * model has. If `layers` is not 0, a quarter of the batches are made eight times as large. */
 static inline bool world_build_on_random_cluster(struct property_world *w,
                                                  struct check_random *random,
                                                  struct request request, int64_t layers)

@@ -78,8 +78,8 @@ static bool runs_in_backward(const struct ir *ir, uint32_t op)
     return ir->op.phase[op] == PHASE_BACKWARD || ir->op.phase[op] == PHASE_RECOMPUTE;
 }
 
-/* Returns the bytes a token that the middle layer's forward leaves for a backward: of equal layers, as many as the
- * layer itself keeps, since it makes the input of the next one. */
+/* Returns the bytes per token that the middle layer's forward leaves for any layer's backward. As all layers are equal,
+ * that is what one layer keeps: this one makes the next one's input in place of its own. */
 static double kept(const struct ir *ir, const struct live_span *live_span)
 {
     double bytes = 0;
@@ -92,8 +92,8 @@ static double kept(const struct ir *ir, const struct live_span *live_span)
     return bytes / TOKENS;
 }
 
-/* Returns the most bytes a token that the middle layer's backward holds above those that live when it begins, gradients
- * of its weights in 16 bits included. */
+/* Returns the most bytes per token that the middle layer's backward holds above those that live when it begins,
+ * gradients of its weights in 16 bits included. */
 static double peak(const struct ir *ir, const struct live_span *live_span)
 {
     double before = -1, most = 0, gradients = 0;

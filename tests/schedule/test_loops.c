@@ -178,7 +178,7 @@ static size_t line_count(const struct text *text)
 }
 
 /* Checks that the schedule, printed with loops, read back and planned, prints the same flat text, byte for
- * byte. Returns the lines with loops over those without. */
+ * byte. Returns the number of lines of the text with loops, divided by that of the flat text. */
 static double round_trip(const char *label, const struct ir *ir)
 {
     struct text loops = {0}, before = {0}, after = {0};

@@ -49,9 +49,9 @@ static inline struct cluster make_round_number_cluster(int64_t nodes)
     return c;
 }
 
-/* Costs of a schedule: a fill of n elements takes n ns, an optimizer step of n elements n ns on the
- * host, and all other work its flops at 1e12 flop/s. Every op takes issue_s to issue. host_bytes
- * has 30 n bytes for an optimizer step, for tests that put it into `costs`. */
+/* Costs of a schedule: a fill of n elements takes n ns, an optimizer step of n elements n ns, and all other work its
+ * flops at 1e12 flop/s. Every op takes issue_s to issue. host_bytes has 30 n bytes for an optimizer step, for tests
+ * that set costs.host_memory_bytes_by_shape to it. */
 struct toy_sim_costs {
     struct sim_costs costs;
     double *work_s, *issue_s, *host_bytes;

@@ -20,9 +20,9 @@
 #define BF16 "['c10::BFloat16','c10::BFloat16']"
 #define LIST "['TensorList','Scalar']"
 
-/* Two products of one shape take 10 and 30 us, the second in two kernels; a conversion is the outermost operator that
- * was recorded, not the copy in it; one optimizer has too many tensors for the profiler. Inductor's kernels are
- * operators of their own, or are launched together by a CUDA graph. Each line is an event. */
+/* Two products of one shape take 10 and 30 us, the second in two kernels; the kernel of a conversion counts for the
+ * outermost operator in wanted[], not for the copy in it; the profiler left out the shapes of the optimizer's tensors.
+ * Inductor's kernels are operators of their own, or are launched together by a CUDA graph. Each line is an event. */
 /* clang-format off */
 static const char recording[] =
     "{'deviceProperties':[{'id':0,'name':'NVIDIA H200','totalGlobalMem':150109880320,'x':[{}],'numSms':132},{'name':'other','numSms':1},7],'traceEvents':["
