@@ -1,16 +1,17 @@
-/* Drops the results of modules of a layer where activations are otherwise kept (Megatron-LM's --recompute-modules). The
- * ops that made them are repeated in the backward, on buffers of their own.
+/* Drops the results of modules of a layer where activations are otherwise kept (Megatron-LM's --recompute-modules;
+ * core_attn is the work of pass_recompute()). The ops that made them are repeated in the backward, on buffers of their
+ * own.
  *
  * Emission says which buffers a module drops (emit_record_recomputed_buffer()). An op is repeated if all that it writes
  * is dropped, and the backward or another repeated op reads some of it. It is repeated just before the first op of the
  * backward that needs it.
  *
- * Two modules, mlp and moe, are functions: Megatron-LM computes each of them again as a whole
- * (tensor_parallel.checkpoint()), before the layer's backward begins; see emit_record_recomputed_module(). Their ops
- * that write a buffer of several layers, such as the one into which tensor ranks gather, are repeated as well. Of the
- * other modules (layernorm, moe_act, mla_up_proj: tensor_parallel.random.CheckpointWithoutOutput) only what is read is
- * made again. A profile that recomputes whole layers repeats all ops of mlp, moe and shared_experts, also those whose
- * results nothing reads.
+ * Two modules, mlp and moe, are repeated before the layer's backward begins, since Megatron-LM computes each of them
+ * again as a whole (tensor_parallel.checkpoint()); see emit_record_recomputed_module(). Their ops that write a buffer
+ * of several layers, such as the one into which tensor ranks gather, are repeated as well. Of the other modules
+ * (layernorm, moe_act, mla_up_proj: tensor_parallel.random.CheckpointWithoutOutput) only what is read is made again. A
+ * profile that recomputes whole layers repeats all ops of mlp, moe and shared_experts, also those whose results nothing
+ * reads.
  *
  * The 8-bit copy of a dropped input is dropped with it (Megatron-LM's set_save_original_input()). */
 #include "schedule/activations/passes.h"
@@ -35,9 +36,9 @@ struct discard_pass {
     uint32_t layer_count;
     struct layer_op_positions_of_unit *layer_of_unit; /* unit * layer_count + layer */
     uint8_t *module; /* per buffer: 1 + enum recompute_module; 0: it is kept */
-    /* per op: 1 + enum recompute_module if it is an op of a function (mlp or moe); else 0 */
+    /* per op: 1 + enum recompute_module if it is an op of mlp or moe; else 0 */
     uint8_t *recomputed_module_of_op_plus_1;
-    /* per buffer: not only one layer's forward writes it, or it is persistent */
+    /* per buffer: it is persistent, or ops of the forward of a layer and unit write it, and other ops as well */
     bool *buffer_cannot_be_dropped;
     /* per buffer: the one that replaces it in the backward; IR_NONE: none yet */
     uint32_t *repeated_buffer;
@@ -73,7 +74,7 @@ static uint8_t dropped_module_of_op_plus_1(const struct discard_pass *d, uint32_
 }
 
 /* Sets the module of each buffer that is dropped: the buffers that emission names and their 8-bit copies, but no
- * caches, because other units read those. Sets recomputed_module_of_op_plus_1 for the ops of functions. */
+ * caches, because other units read those. Sets recomputed_module_of_op_plus_1 for the ops of mlp and moe. */
 static void mark_dropped_buffers(struct discard_pass *d, const struct op_list *list)
 {
     const struct emit *e = d->e;
@@ -97,8 +98,8 @@ static void mark_dropped_buffers(struct discard_pass *d, const struct op_list *l
     }
 }
 
-/* Sets buffer_cannot_be_dropped of the written buffers that are persistent, or that not only one layer's forward
- * writes. Such buffers are not dropped; a repeated op writes the same buffer again. */
+/* Sets buffer_cannot_be_dropped of the written buffers that are persistent, or that ops of the forward of a layer and
+ * unit write, and other ops as well. Such buffers are not dropped; a repeated op writes the same buffer again. */
 static void find_buffers_that_cannot_be_dropped(struct discard_pass *d, const struct op_list *list)
 {
     const struct ir *ir = d->ir;
@@ -166,7 +167,7 @@ static void repeat_op(struct discard_pass *d, uint32_t op)
     op_list_push(&d->new_list, copy);
 }
 
-/* True if the op belongs to the forward of d->part[which], a layer of one unit, and has not been repeated. */
+/* True if the op belongs to the forward of d->layer_of_unit[which], a layer of one unit, and has not been repeated. */
 static bool is_repeatable(const struct discard_pass *d, uint32_t op, uint32_t which)
 {
     return d->ir->op.layer[op] != IR_NONE16 && d->ir->op.phase[op] == PHASE_FORWARD &&

@@ -24,7 +24,7 @@ struct host_tensor { /* a tensor that goes to the host */
 };
 
 struct unit_layer_on_host {          /* one layer of one unit */
-    uint32_t first_item, item_count; /* rows of `item`, which are sorted by segment */
+    uint32_t first_item, item_count; /* rows of tensors_on_host */
     /* positions in the list: `begin`, of the forward's first op; `end`, of its last op; IR_NONE: there is no
      * forward */
     uint32_t begin, end;
@@ -40,7 +40,7 @@ struct host_layers {
     struct unit_layer_on_host *layers_on_host;
     struct host_tensor *tensors_on_host;
     uint32_t item_count;
-    uint32_t *item_of_buffer_plus_1; /* 1 + row of `item` */
+    uint32_t *item_of_buffer_plus_1; /* 1 + row of tensors_on_host; 0: it stays */
 };
 
 static int compare_host_tensors_by_segment(const void *a, const void *b)

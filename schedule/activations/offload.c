@@ -63,8 +63,8 @@ static void add_offloaded_tensor(struct offload_pass *o, struct segment *segment
 }
 
 /* Sets the items of each segment, and where the segment begins and ends. With offloads_layer_inputs, a layer's item is
- * its input: the first activation that the layer reads and did not make itself. The buffers of `kept` that the layer
- * writes are items, too. */
+ * its input: the first activation that the layer reads and did not make itself. Otherwise its items are the buffers of
+ * `kept` that it writes. */
 static void find_offloaded_tensors(struct offload_pass *o, const struct op_list *list,
                                    const bool *kept)
 {
@@ -98,7 +98,8 @@ static void find_offloaded_tensors(struct offload_pass *o, const struct op_list 
 }
 
 /* Emits a copy of an item of a segment to or from the host, and returns the op. The copy starts after the end of op
- * `after` (IR_NONE: at once); if copies are blocking, it starts after all compute that is listed before it instead. */
+ * `after` (IR_NONE: as soon as its data exist); if copies are blocking, it starts after all compute that is listed
+ * before it instead. */
 static op_id emit_copy_of_offloaded_tensor(struct offload_pass *o, enum work_kind kind,
                                            buffer_id from, buffer_id to, uint32_t segment,
                                            op_id after)
@@ -135,8 +136,8 @@ static void emit_copies_to_host_of_segment(struct offload_pass *o, uint32_t whic
     o->last_store_ops[1] = segment->last_copy_op_to_host;
 }
 
-/* Emits the copies of a segment's items back to the device, after the end of op `after` (IR_NONE: at once). Does
- * nothing if they have been emitted, or if no item was copied to the host. */
+/* Emits the copies of a segment's items back to the device, after the end of op `after` (IR_NONE: as soon as the items
+ * are on the host). Does nothing if they have been emitted, or if no item was copied to the host. */
 static void load_segment(struct offload_pass *o, uint32_t which, op_id after)
 {
     struct segment *segment = &o->segment[which];

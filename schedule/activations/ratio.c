@@ -24,9 +24,10 @@
 
 /* The consecutive ops of one unit in one chunk of layers, of its forward or of its backward. */
 struct unit_ops_of_chunk {
-    uint32_t begin, end;              /* positions in the list */
-    uint32_t first, count;            /* rows of `offloaded` */
-    uint32_t forward_run_of_backward; /* for a backward: its forward; else IR_NONE */
+    uint32_t begin, end;   /* positions in the list */
+    uint32_t first, count; /* rows of `offloaded` */
+    /* for a backward: row of its forward in `run`; else IR_NONE */
+    uint32_t forward_run_of_backward;
     uint16_t unit;
     uint32_t chunk; /* chunk of layers */
     bool forward,
@@ -35,7 +36,7 @@ struct unit_ops_of_chunk {
     op_id last_offload_copy_op; /* the last copy of its stores or loads; IR_NONE: none yet */
 };
 
-/* A buffer of which the first host_element_count are on the host between forward and backward; the rest is in
+/* A buffer of which the first host_element_count elements are on the host between forward and backward; the rest is in
  * `device_tail`. */
 struct offloaded_buffer {
     buffer_id buffer;

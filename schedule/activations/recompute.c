@@ -133,9 +133,9 @@ static void find_segments(struct recompute *r, const struct op_list *list)
 }
 
 /* Returns whether a forward op leads only to saved tensors: each buffer that it writes is saved, or is read only by ops
- * that lead only to saved tensors. Outside attention it is false, except with SELECTIVE_OP. For an op that writes
- * nothing (a wait of the host) it is `after`, the answer for the next op. The caller walks the segment backwards, and
- * has set last_needing_segment_plus_1 of the buffers that the backward and later repeated ops read. */
+ * that lead only to saved tensors. Outside attention it is false, except with CHOICE_ACTIVATIONS_SELECTIVE_OP. For an
+ * op that writes nothing (a wait of the host) it is `after`, the answer for the next op. The caller walks the segment
+ * backwards, and has set last_needing_segment_plus_1 of the buffers that the backward and later repeated ops read. */
 static bool op_feeds_only_saved_buffers(const struct recompute *r, uint32_t op, uint32_t which,
                                         bool after)
 {

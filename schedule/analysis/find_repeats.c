@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BEFORE_MIN = 2 }; /* number of iterations of a run before its gap */
+enum { BEFORE_MIN = 2 }; /* the fewest iterations of a run before its gap */
 
 struct repeat_finder {
     struct ir *ir;
@@ -52,7 +52,7 @@ static bool find_runs(struct repeat_finder *f)
     return have_gaps;
 }
 
-/* True if every op whose layer or unit is the last one before the gap or the first one after it belongs to a run. */
+/* True if every op of the period of layers, or of the unit, on either side of the gap belongs to a run. */
 static bool all_ops_at_gaps_belong_to_runs(const struct repeat_finder *f)
 {
     const struct repeats *r = &f->ir->repeats;

@@ -18,8 +18,8 @@
  * run, and if the two iterations at each gap are isomorphic: they refer to corresponding ops and buffers. */
 bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op_by_buffer);
 
-/* Returns the number of instances that a persistent buffer has in the whole list: 1 + copies_per_gap if it belongs to
- * the layers that are copied, else 1. */
+/* Returns the number of instances that a persistent buffer has in the whole list: 1 + copies_per_gap if it is bound to
+ * a bundle of the layers that are copied, else 1. */
 uint32_t repeats_count_buffer_instances(const struct ir *ir, uint32_t buffer);
 
 #endif

@@ -34,8 +34,8 @@ void first_uses_release(struct first_uses *first_uses);
  * order. */
 void first_uses_begin(struct first_uses *first_uses, const struct order *order, uint32_t buffers);
 
-/* Records that `op` touches a buffer, but is not ordered after its first touch: lowers the clock of the first use to
- * that of `op`. */
+/* Records that `op` touches a buffer, but is not ordered after its first touch: lowers each column of the clock of the
+ * first use to that of the clock of `op`, where this is smaller. */
 void first_uses_add_unordered_touch(struct first_uses *first_uses, const struct order *order,
                                     uint32_t buffer, uint32_t op);
 

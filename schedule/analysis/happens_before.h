@@ -36,8 +36,8 @@ enum order_op_kind {
 
 #define ORDER_NO_STREAM UINT8_MAX /* the stream of ops that are in no stream */
 
-/* All-zero is empty. first_op, op_count, clock_column_count and clocks may be read; the other members are only for
- * happens_before.c. */
+/* All-zero is empty. first_op, op_count, clock_column_count, clocks and stream_of_op may be read; the other members are
+ * only for happens_before.c. */
 struct order {
     /* clocks of ops first_op .. first_op + op_count - 1, in list order */
     uint32_t first_op, op_count;

@@ -1,9 +1,9 @@
 /* schedule/analysis/liveness.h: when a buffer's memory is free again.
  *
- * A buffer is touched by the ops that read or write it. Its live range starts with the first of them, and its memory
- * is free when all ops of its free set have completed. Two buffers may share bytes when every op of the free set of
- * the one is ordered (schedule/analysis/happens_before.h) before every touch of the other: then they are never live
- * at once, whatever the timing. Persistent and bound buffers live throughout and have no free set. */
+ * A buffer is touched by the ops that read or write it. Its live range starts with the first of them, and its memory is
+ * free when all ops of its free set have completed. Two buffers may share bytes when every op of the free set of the
+ * one is ordered (schedule/analysis/happens_before.h) before every touch of the other: then they are never live at
+ * once, whatever the timing. Persistent buffers live throughout and have no free set. */
 #ifndef SCHEDULE_ANALYSIS_LIVENESS_H
 #define SCHEDULE_ANALYSIS_LIVENESS_H
 
@@ -12,7 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* True if the buffer exists during the whole step. Bound buffers have the flag, too. */
+/* True if the buffer exists during the whole step. Bound buffers do, except gradients that are made during the
+ * backward. */
 static inline bool liveness_is_persistent(const struct ir *ir, uint32_t buffer)
 {
     return (ir->buffer.flags[buffer] & BUFFER_PERSISTENT) != 0;

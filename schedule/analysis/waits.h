@@ -1,10 +1,10 @@
 /* schedule/analysis/waits.h: finds the earlier ops that an op must wait for because of the data it touches.
  *
  * For every buffer it keeps the accesses that a later op may have to wait for: writes, and the reads since. An op
- * conflicts with an access of another stream that overlaps its own if one of the two writes, unless the clocks say
- * that the op is ordered after that access already. An access is dropped once a later write covers it; a read is also
- * dropped once a later read of the same stream covers it. So the lists stay short, and finding all waits of a schedule
- * is near-linear. */
+ * conflicts with an access of another stream that overlaps its own if one of the two writes, unless the clocks say that
+ * the op is ordered after that access already. Of the newest accesses of a buffer, those that a later write covers are
+ * dropped, and reads that a later read of the same stream covers. So the lists stay short, and finding all waits of a
+ * schedule is near-linear. */
 #ifndef SCHEDULE_ANALYSIS_WAITS_H
 #define SCHEDULE_ANALYSIS_WAITS_H
 
