@@ -21,8 +21,9 @@ enum mesh_part_kind {
 struct mesh_part {
     const char *name;
     uint32_t size;
-    uint8_t kind;                   /* enum mesh_part_kind */
-    uint8_t order_among_ring_parts; /* place among the parts of the ring, slowest first */
+    uint8_t kind; /* enum mesh_part_kind */
+    /* for a part of the ring: its place in the order in which the ring visits ranks, the slowest part first */
+    uint8_t order_among_ring_parts;
 };
 enum { MESH_PARTS_MAX = 7 };
 /* Fills part[] with the parts in the order of ranks, the slowest first, and returns their number. The parts of tensor

@@ -20,8 +20,8 @@ static int64_t limit_piece_count(const struct choices *c, int64_t pieces)
 }
 
 /* Returns the number of pieces of Liger's fused linear cross entropy (Liger-Kernel, ops/fused_linear_cross_entropy.py).
- * The rows of a piece are a power of two: the smallest for which the logits of the piece take at least as many bytes as
- * the input of the head. */
+ * The rows of a piece are the smallest power of two that is at least rows / ceil(vocab / hidden). The logits of a piece
+ * then take about one to two times the bytes of the head's input. */
 static int64_t liger_loss_piece_count(int64_t rows, const struct transformer *model)
 {
     int64_t wide = (model->vocab + model->hidden - 1) / model->hidden;
@@ -84,9 +84,9 @@ static enum status refuse_chunk_options(const struct request *r, struct diag *di
                           "--strategy fpdt or leave this option out");
 }
 
-/* Checks two choices about fetches from the host. With --fetch one there must be several head ranks, chunks that are
- * kept on the host, and no sparse attention, which would fetch only a part of each rank's keys. With --scope
- * attention:fetch there must be fetches to predict. */
+/* Checks two choices about fetches from the host. With --fetch one there must be several head ranks, --kv-offload on,
+ * and no sparse attention, which would fetch only a part of each rank's keys. With --scope attention:fetch there must
+ * be fetches to predict. */
 static enum status check_fpdt_fetch_choices(const struct choices *c, struct diag *diag)
 {
     bool one = c->chunk_fetch != FETCH_EACH;

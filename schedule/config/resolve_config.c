@@ -66,7 +66,7 @@ enum status strategies_check_both_names_exist(const char *strategy, const char *
     return known ? STATUS_OK : STATUS_BAD_INPUT;
 }
 
-/* ---- checks of sizes, of documents and of shares ---- */
+/* ---- batch, documents, core plan, shard of weights, pieces, stages ---- */
 
 static enum status check_range(int64_t value, int64_t most, const char *option, const char *what,
                                struct diag *diag)
@@ -354,8 +354,7 @@ static bool has_pipeline_chunk_without_layers(const struct choices *c)
     return first.first >= first.end || last.first >= last.end;
 }
 
-/* Refuses the combinations of choices that are not modelled, except those that check_attention_combinations()
- * refuses. */
+/* Refuses combinations of choices that are not modelled. check_attention_combinations() refuses further ones. */
 static enum status check_combinations(const struct choices *c, struct diag *diag)
 {
     const struct transformer *m = c->model;

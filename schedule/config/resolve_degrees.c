@@ -402,7 +402,7 @@ static void add_note_on_dp(const struct request *r, struct attention_axes axes,
     struct text sharers = {0}, why = {0};
     append_sequence_ranks(&sharers, r, s);
     append_why_fewer_ranks_share(&why, r, axes, s);
-    /* no ranks share a sequence, although that is what the strategy is for */
+    /* no context or head ranks share a sequence, although that is what the strategy is for */
     bool idle = why.size > 0 && s.cp * s.hp == 1;
     if (idle)
         text_printf(&sharers, " (%s 1), as with --strategy local",

@@ -1,5 +1,5 @@
-/* schedule/config/resolve_degrees.h: the parts of resolve_choices() that divide a sequence over ranks and make a
- * pipeline, and the message texts that all parts share. */
+/* schedule/config/resolve_degrees.h: the parts of resolve_choices() that set the degrees of parallelism, the chunks of
+ * a sequence, the loss and the pipeline, and the message texts that all parts share. */
 #ifndef SCHEDULE_CONFIG_RESOLVE_DEGREES_H
 #define SCHEDULE_CONFIG_RESOLVE_DEGREES_H
 
@@ -45,8 +45,8 @@ enum status resolve_tensor_ranks(struct choices *c, const struct request *r,
 int64_t resolve_largest_tp(const struct request *r, bool tokens);
 
 /* Sets dp, cp and hp, and the layout, rotation and windows of rings and the tensor plan, and checks them. If there is
- * one rank along an axis, the attention choice becomes a simpler equivalent one. ranks, seq and tp of *c must be
- * set. */
+ * one rank along an axis, the attention choice becomes a simpler equivalent one, if the strategy has one. tp, profile,
+ * placement and attention of *c must be set. */
 enum status resolve_degrees(struct choices *c, const struct request *r,
                             const struct strategy *strategy, struct diag *note, struct diag *diag);
 

@@ -8,8 +8,8 @@
 /* Sets the choices of experts, first of all the degree of expert parallelism, and checks them. The other degrees and
  * the shard of weights must be resolved already. */
 enum status resolve_experts(struct choices *c, const struct request *r, struct diag *diag);
-/* Sets choices.routing_has_remainders. The lengths of subsequences and the pieces of the feed-forward part must be
- * resolved already. */
+/* Sets choices.lists_copies_of_even_routing. The lengths of subsequences and the pieces of the feed-forward part must
+ * be resolved already. */
 void resolve_expert_row_remainders(struct choices *c);
 
 #endif

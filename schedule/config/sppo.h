@@ -14,8 +14,8 @@
 enum { SPPO_TOKENS_MIN = 2048, SPPO_TOKENS_MAX = 16384, SPPO_TOKENS = 8192 };
 
 /* Sets the numbers of tensor ranks, stages and subsequences that are open. Given values stay, even if they do not fit.
- * Does nothing if the number of ranks or the length is not set, or if there would be one subsequence: the sequence is
- * too short for two, the pipeline has none, or the user gave 1. */
+ * Does nothing if the number of ranks or the length is not set, or if there would be only one subsequence, for example
+ * because the sequence is short. */
 void sppo_fill_degrees(struct request *request);
 
 /* Adds notes to *note: which values were filled in; and, if activations are offloaded by ratio but a step has only one

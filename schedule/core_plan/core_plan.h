@@ -32,8 +32,8 @@ struct core_token_run {
 };
 
 struct core_sequence {
-    /* the length of the sequence: the end of the last document, or, in a plan without rows `document`, the end of the
-     * last token that has an owner */
+    /* the length of the sequence: the end of the last document, or, if it has no rows `document`, the end of the last
+     * token that has an owner */
     int64_t tokens;
     int64_t *document_end; /* [documents] the end of each document */
     uint32_t document_count;

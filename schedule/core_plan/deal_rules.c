@@ -13,8 +13,8 @@ const char *const deal_rule_names[DEAL_RULE_COUNT] = {
     "contiguous",  "striped", "zigzag",     "per-document", "chunks", "degree", "zigzag-ring",
     "double-ring", "gather",  "token-ring", "burst",        "move",   "blocks"};
 
-/* By rule. rule_that_deals_tokens: the rule that deals its tokens, which may be another one. parameter: the parameter
- * if the user gives none; 0: the rule takes none. */
+/* By rule. rule_that_deals_tokens: the rule that deals its tokens, which may be another one. default_parameter: the
+ * parameter if the user gives none; 0: the rule takes none. */
 static const struct {
     enum deal_rule rule_that_deals_tokens;
     int64_t default_parameter;

@@ -39,11 +39,11 @@ enum deal_rule {
     /* Tokens are dealt as by DEAL_CONTIGUOUS, and each rank computes its own queries. Then slices of queries move, one
      * by one, to the rank with the fewest visible pairs, until no rank exceeds the mean by more than 2 %, no slice is
      * fit to move, or 16 slices for each rank have moved. A slice is the first or the last queries of a document on a
-     * heavily loaded rank; the one that costs the fewest bytes for a pair is taken. It has at least `parameter` tokens,
-     * or a quarter of a rank's tokens if that is less. */
+     * heavily loaded rank; the one that costs the fewest bytes for a pair is taken. It has at least `parameter` tokens
+     * (a quarter of a rank's tokens if that is less), or is all that the rank has of the document. */
     DEAL_MOVE_QUERIES,
-    /* Tokens are dealt as by DEAL_CHUNKS_TO_LEAST_LOADED. Then queries move as by DEAL_MOVE_QUERIES, until no rank
-     * exceeds the mean by more than 20 %. */
+    /* Tokens are dealt as by DEAL_CHUNKS_TO_LEAST_LOADED. Then queries move as by DEAL_MOVE_QUERIES, in slices of at
+     * least `parameter` tokens, until no rank exceeds the mean by more than 20 %. */
     DEAL_CHUNKS_THEN_MOVE_QUERIES,
     DEAL_RULE_COUNT
 };

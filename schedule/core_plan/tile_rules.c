@@ -116,7 +116,8 @@ struct query_moving_state {
     struct attention_windows_of_layers windows;
     struct row_bytes bytes;
     int64_t min_slice_tokens; /* the fewest tokens of a slice */
-    /* a rank gives queries away only if its pairs exceed the mean over ranks by more than this share of the mean */
+    /* queries move only while the pairs of the most loaded rank exceed the mean over ranks by more than this share of
+     * the mean */
     double tolerance;
     /* [item_count] all queries of the sequence, in ranges that one rank computes; when a slice of a range moves, it
      * becomes a range of its own */

@@ -137,8 +137,7 @@ static void sort_first_uses_into_classes(struct live_range_survey *s)
 /* Returns the op from which on every first use of class c is ordered after op f of `stream`. (If f is on the host, a
  * first use is ordered after f if it is listed later; else if its clock is beyond f.) If the class has first uses after
  * f in the list, but none is ordered after f, returns LIVE_RANGES_NEVER_REUSABLE. If it has none after f in the list,
- * returns f
- * + 1. */
+ * returns f + 1. */
 static uint32_t first_use_ordered_after(const struct live_range_survey *s, uint32_t c,
                                         uint32_t stream, uint32_t f)
 {

@@ -47,7 +47,7 @@ struct live_ranges {
 
 void live_ranges_release(struct live_ranges *live_ranges);
 
-/* Makes room for `rows` rows in all columns except end_ops_by_range_and_class. Does nothing if there is more room. */
+/* Makes room for `rows` rows in all columns except end_ops_by_range_and_class. Does nothing if there is enough room. */
 void live_ranges_reserve(struct live_ranges *live_ranges, uint32_t rows);
 
 /* Fills the rows with the buffers of one role in one memory that are not persistent and that some op uses. order,

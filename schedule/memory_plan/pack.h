@@ -30,9 +30,10 @@ enum {
 };
 
 /* Places the largest live ranges first, each at the lowest offset that is free during its life. While the arena exceeds
- * `enough` bytes it tries another round, in which the live ranges that ended above `enough` come earlier: at most 16
- * rounds, within PACK_ALL_ROUNDS_COMPARISONS_MAX. Leaves the offsets of the round with the smallest arena, and returns
- * that arena's bytes. Returns UINT64_MAX, with undefined offsets, if there are too many live ranges to compare. */
+ * `enough` bytes it tries another round, in which the live ranges whose bytes reached above offset `enough` come
+ * earlier: at most 16 rounds, within PACK_ALL_ROUNDS_COMPARISONS_MAX. Leaves the offsets of the round with the smallest
+ * arena, and returns that arena's bytes. Returns UINT64_MAX, with undefined offsets, if there are too many live ranges
+ * to compare. */
 uint64_t pack_by_size(struct live_ranges *live_ranges, uint64_t enough);
 
 #endif

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* join_holes() is called after JOIN_EVERY live ranges, and one more for each JOIN_PARTS holes: rarely if it is slow */
+/* join_holes() is called once more than JOIN_EVERY + holes / JOIN_PARTS live ranges have been placed since its last
+ * call: the more holes there are, the slower it is, and the more rarely it is called */
 enum { JOIN_EVERY = 32, JOIN_PARTS = 4 };
 
 struct reusable_bytes {

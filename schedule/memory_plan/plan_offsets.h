@@ -31,7 +31,7 @@ void offsets_plan(struct ir *ir, struct offsets_memory_figures *figures);
 
 /* Which of a role's memories are planned, and how well. */
 struct offsets_scope {
-    /* bit m: plan the arena of memory m. In other memories buffers get no offset, and the figures are 0 */
+    /* bit m: plan the arena of memory m. In other memories buffers get no offset, and the figures are not filled */
     unsigned memory_mask;
     /* plan as well as possible; false: plan quickly, for an arena that is probably not the largest */
     bool is_tight;

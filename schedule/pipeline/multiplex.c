@@ -129,8 +129,8 @@ static double earliest_start_of_next_task(const struct greedy_state *g, uint32_t
 /* the relative difference up to which two start times count as equal */
 #define START_TIME_TOLERANCE 1e-9
 
-/* True if the next task of `chunk`, which can start at `start`, comes before that of chunk `best`: it starts earlier,
- * or more stages share it, or its subsequence is an earlier one. */
+/* True if the next task of `chunk`, which can start at `start`, comes before that of chunk `best`: it starts earlier;
+ * if both can start at the same time, more stages share it; if as many do, its subsequence is an earlier one. */
 static bool is_better_next_task(const struct greedy_state *g, uint32_t chunk, double start,
                                 uint32_t best, double best_start)
 {

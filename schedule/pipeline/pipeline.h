@@ -33,7 +33,7 @@ enum action_kind {
 
 struct action {
     uint8_t kind;  /* enum action_kind */
-    uint8_t chunk; /* number of the chunk on its stage, 0 .. V - 1 */
+    uint8_t chunk; /* number among the stage's chunks: v of pipeline_chunk_of_stage() */
     uint16_t unit;
     /* The next action, a backward of another unit, is emitted beside this forward (--expert-overlap). */
     bool is_beside_next_action;
@@ -73,7 +73,7 @@ const struct pipeline *pipeline_of_choice(enum pipeline_choice choice);
  * own all weights. */
 bool pipeline_has_remote_weights(const struct choices *choices);
 bool pipeline_replicates_weights(const struct choices *choices);
-/* True if the stages that receive remote weights each keep an equal part of them (HELPERS_SHARD). */
+/* True if the stages that receive remote weights each keep an equal part of them (MSP_WEIGHTS_SHARD). */
 bool pipeline_shards_weights(const struct choices *choices);
 
 uint32_t pipeline_unit_count(const struct choices *choices);
