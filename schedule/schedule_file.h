@@ -19,10 +19,10 @@ struct schedule_recordings {
 void schedule_recordings_release(struct schedule_recordings *recorded);
 
 /* Reads a schedule as ir_load() does, or recorded steps (traces/step_recording.h), of which it makes a schedule without
- * offsets; *recorded, unless NULL, then holds the recordings. Several files, or a folder with files *.json or
- * *.json.gz, are the recordings of the stages of one pipeline. If a schedule gives no buffer an offset (text with loops
- * never does), offsets are planned as by step_build(), unless some op waits for a later op or for an op of another
- * role, or an op of another role frees a buffer; the verifier reports these. */
+ * offsets; *recorded, which must be NULL or all-zero, then receives the recordings. Several files, or a folder with
+ * files *.json or *.json.gz, are the recordings of the stages of one pipeline. If a schedule gives no buffer an offset
+ * (text with loops never does), offsets are planned as by step_build(), unless some op waits for a later op or for an
+ * op of another role, or an op of another role frees a buffer; the verifier reports these. */
 enum status schedule_load(struct ir *ir, const char *const *path, size_t count,
                           struct schedule_recordings *recorded, struct diag *diag);
 /* Does what schedule_load() does, with the text of one file; messages begin with `name`. */

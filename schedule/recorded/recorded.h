@@ -15,10 +15,10 @@
 
 /* Makes *ir, which must be empty, from `count` >= 1 recordings; each becomes a role. Messages name a recording by its
  * `name`. It is an error if the groups of ranks are not groups of one mesh, if the cost of an operator cannot be
- * computed from what was recorded, if the recordings are not of one rank of each stage, or if a send has no receive.
- * Offsets are not planned, since the allocator's replay says how much memory the step takes. event_of_op: NULL, or
- * receives an array on the heap: for each op the event in the recording of its role; IR_NONE for ops without cost,
- * which stand for allocations. */
+ * computed from what was recorded, if the recordings are not of one rank of each stage, or if their sends and receives
+ * do not match. Offsets are not planned, since the allocator's replay says how much memory the step takes. event_of_op:
+ * NULL, or receives an array on the heap: for each op the event in the recording of its role; IR_NONE for ops without
+ * cost, which stand for allocations. */
 enum status recorded_make_schedule(struct ir *ir, const struct step_recording *recording,
                                    uint32_t count, uint32_t **event_of_op, struct diag *diag);
 

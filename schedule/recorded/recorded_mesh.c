@@ -1,5 +1,6 @@
-/* Finds the mesh on which the groups of a recording lie. PyTorch's device meshes number ranks row by row, so a group
- * is a product of arithmetic progressions: ranks 0, 4, 8, 12 of 16 are an axis of 4 whose neighbours are 4 apart. */
+/* Finds the mesh on which the groups of all recordings lie, and adds the groups and roles of the schedule. PyTorch's
+ * device meshes number ranks row by row, so a group is a product of arithmetic progressions: ranks 0, 4, 8, 12 of 16
+ * are an axis of 4 whose neighbours are 4 apart. */
 #include "base/ascending.h"
 #include "schedule/recorded/recorded_parts.h"
 
@@ -45,8 +46,8 @@ static uint32_t split_group_into_progressions(const struct step_group *group,
     return count;
 }
 
-/* The mesh's axes: axis k has the stride strides[k] and the size strides[k + 1] / strides[k]. strides[0] is 1, the last
- * one is the number of ranks, and each is a multiple of the one before it. */
+/* The mesh's axes, counted from the fastest one: axis k has the stride strides[k] and the size strides[k + 1] /
+ * strides[k]. strides[0] is 1, the last one is the number of ranks, and each is a multiple of the one before it. */
 struct mesh_axis_strides {
     int64_t strides[CUTS_MAX];
     uint32_t count;

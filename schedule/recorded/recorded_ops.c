@@ -116,7 +116,7 @@ static enum status find_schedule_stream(struct recorded_schedule_builder *m, uin
                             m, number, "the program has more than %d streams", IR_STREAMS_MAX);
 }
 
-/* Returns the kind of a copy between the device and its host; WORK_OPAQUE if the event is none. */
+/* Returns the kind of a copy between the device and its host; WORK_OPAQUE if the event is no such copy. */
 static enum work_kind copy_kind_of_event(const struct recorded_schedule_builder *m,
                                          const struct step_event *event)
 {
@@ -147,7 +147,8 @@ static void wait_for_pending_collective(struct recorded_schedule_builder *m,
 struct collective_or_copy {
     struct work work;
     uint8_t stream;
-    bool runs_in_queue_of_group; /* it is in the queue of its group, and its stream goes on */
+    /* it runs in a queue, and its stream of the program does not wait for it */
+    bool runs_in_queue_of_group;
 };
 
 static struct program_stream *message_queue_of_event(struct recorded_schedule_builder *m,
@@ -218,7 +219,8 @@ static enum status find_work_of_collective_or_copy(struct recorded_schedule_buil
                                                  IR_STREAMS_MAX);
 }
 
-/* Returns the operands of a move, and makes their buffers. view[]: memory for the views to which the result points. */
+/* Returns the operands of a collective or a copy, and makes their buffers. view[]: memory for the views to which the
+ * result points. */
 static struct recorded_operands
 operands_of_collective_or_copy(struct recorded_schedule_builder *m, uint32_t number,
                                const struct collective_or_copy *move, struct view view[2])
@@ -390,7 +392,7 @@ static enum status add_host_wait(struct recorded_schedule_builder *m, uint32_t n
         return recorded_report_event_error(m, number, "the program has more than %d streams",
                                            IR_STREAMS_MAX);
     if (m->streams->host_wait_stream <
-        0) /* no work runs there: waits alone say what the host waits for */
+        0) /* no work runs there; the op's waits say what the host waits for */
         m->streams->host_wait_stream = ir_add_stream(m->ir, "host_waits", STREAM_COMM);
     recorded_add_op(m, (uint8_t)m->streams->host_wait_stream, &work, (struct recorded_operands){0},
                     op_tags_of_event(m, number), clock);
@@ -416,7 +418,7 @@ static enum status add_ops_of_event(struct recorded_schedule_builder *m, uint32_
     case STEP_RECORD_CUDA_EVENT:
         add_record(m, event);
         return STATUS_OK;
-    case STEP_STREAM_WAIT_FOR_EVENT: /* of an event that was recorded before the step: there is nothing to wait for */
+    case STEP_STREAM_WAIT_FOR_EVENT: /* an event recorded before the step is not found, and needs no wait */
         mark = find_recorded_event(m->streams, event->cuda_event);
         if (mark != NULL)
             raise_clock_to(clock, &mark->clock);

@@ -21,7 +21,7 @@ struct recorded_schedule_builder {
     size_t event_capacity;
     struct recorded_streams *streams; /* recorded_streams.h */
 
-    /* ---- memory (recorded_memory.c) ---- */
+    /* ---- storages ---- */
     buffer_id *buffer; /* [storages] IR_NONE: the storage has no buffer yet, or no bytes */
     /* [storages] the op that writes it first; IR_NONE: none yet */
     uint32_t *first_writing_op_of_storage;
@@ -52,7 +52,7 @@ uint32_t recorded_add_first_writing_op(struct recorded_schedule_builder *m,
 /* Returns the layer of an event: the first number in the path of its module; IR_NONE16: there is none. */
 uint16_t recorded_layer_of_event(const struct recorded_schedule_builder *m, uint32_t event);
 
-/* ---- memory ---- */
+/* ---- memory (recorded_memory.c) ---- */
 void recorded_memory_open(struct recorded_schedule_builder *m);
 void recorded_memory_close(struct recorded_schedule_builder *m);
 /* Makes the buffers of the storages whose first event is event `number` or an earlier one, if they have bytes and no
@@ -82,6 +82,7 @@ struct recorded_wire_buffer {
 struct view recorded_make_wire_buffer(struct recorded_schedule_builder *m,
                                       const struct recorded_wire_buffer *wire);
 
+/* ---- mesh, groups and roles (recorded_mesh.c) ---- */
 /* Lays the ranks on a mesh. Every group of all recordings must consist of whole axes of this mesh, and so must the
  * ranks that were recorded; otherwise it is an error. */
 enum status recorded_make_mesh(struct recorded_schedule_builder *m);
@@ -100,14 +101,14 @@ bool recorded_is_between_stages(const struct recorded_schedule_builder *m,
                                 const struct step_event *event);
 /* Returns the index of a global rank in a group; -1: it is no member. */
 int64_t recorded_index_of_rank_in_group(const struct step_group *group, int64_t rank);
-/* Checks that the recordings are of different ranks of one world, and that each send to a recorded rank has a receive
- * there. */
+/* Checks that the recordings are of different ranks of one world, and that sends and receives between them match. */
 enum status recorded_match_messages(struct recorded_schedule_builder *m);
 /* Sets *work to the work of a message. It is an error if the message is neither part of a shift in a ring nor between
  * recorded ranks. */
 enum status recorded_set_work_of_message(const struct recorded_schedule_builder *m, uint32_t event,
                                          struct work *work);
 
+/* ---- the work of events ---- */
 /* Sets *work to the work of an operator that is no collective; an error if a product or an attention has other tensors
  * than are expected. */
 enum status recorded_set_work_of_operator(const struct recorded_schedule_builder *m, uint32_t event,

@@ -74,8 +74,8 @@ struct program_stream *recorded_find_or_add_program_stream(struct recorded_sched
                                                            int64_t handle, uint32_t queue_of);
 
 /* Returns the schedule's stream for one class of work of a stream of the program, and makes it if needed; -1: there are
- * too many. Its name has the number of the program's stream in the order of first use, not the handle, which may be an
- * address. */
+ * too many. For a stream of the program other than 0, its name has the number in the order of first use, not the
+ * handle, which may be an address. */
 int16_t recorded_find_or_add_schedule_stream(struct recorded_schedule_builder *m,
                                              struct program_stream *row, enum stream_class class);
 

@@ -88,7 +88,7 @@ static enum status find_work_of_matrix_product(const struct recorded_schedule_bu
     if (work->opaque.groups == 1)
         work->opaque.groups = 0;
     if (operator_name_contains(event,
-                               "_scaled")) { /* how the scales lie follows from their number */
+                               "_scaled")) { /* number and dtype of scales say how they lie */
         const struct step_tensor *scale = recorded_tensor_read_by_event(m, event, 2);
         const double count = scale != NULL ? count_elements(scale) : 1;
         work->opaque.scaling = count <= 1                                          ? SCALING_TENSOR
@@ -165,7 +165,7 @@ static enum status set_work_of_attention_event(const struct recorded_schedule_bu
     return STATUS_OK;
 }
 
-/* ---- what memory limits ---- */
+/* ---- operators that are neither products nor attention ---- */
 
 static bool copies_strided_elements(const struct recorded_schedule_builder *m,
                                     const struct step_event *event)
@@ -242,7 +242,8 @@ static double elements_accessed_one_by_one(const struct recorded_schedule_builde
 static double slow_elements_times_passes(const struct recorded_schedule_builder *m,
                                          const struct step_event *event)
 {
-    enum { ROW_KEPT_BYTES = 48 << 10 }; /* of a row of a softmax: the shared memory of a block */
+    /* a longer row of a softmax does not fit into the shared memory of a block */
+    enum { ROW_KEPT_BYTES = 48 << 10 };
     const struct step_tensor *x = recorded_tensor_read_by_event(m, event, 0),
                              *y = recorded_tensor_written_by_event(m, event, 0);
     if (event->kind == STEP_ELEMENTWISE)
@@ -341,7 +342,8 @@ enum status recorded_set_work_of_collective(const struct recorded_schedule_build
     if (work->kind == WORK_ALL_TO_ALL &&
         event->most_bytes_sent_to_one_rank > 0) /* the largest piece decides */
         bytes = ranks * llround(event->most_bytes_sent_to_one_rank);
-    if (work->kind == WORK_ALL_GATHER) /* `full` is what all members gather, and ours is one part */
+    /* full_tensor_bytes are what all members gather; `bytes` becomes the part of one */
+    if (work->kind == WORK_ALL_GATHER)
         bytes = (bytes + ranks - 1) / ranks;
     /* bytes are rounded to whole elements, which divide evenly over the members */
     const bool cut = work->kind == WORK_REDUCE_SCATTER || work->kind == WORK_ALL_TO_ALL;

@@ -13,7 +13,8 @@ struct buffers_by_first_op {
     const struct ir *ir;
     const struct role *role;
     uint32_t buffer_begin, buffer_end; /* the role's buffers lie in this range */
-    uint32_t *first_op_of_buffer;      /* [buffers] the first op that touches each; IR_NONE: none */
+    /* [buffer - buffer_begin] the first op that touches the buffer; IR_NONE: none */
+    uint32_t *first_op_of_buffer;
     /* the buffers that are not persistent, in the order of their first ops, and these ops */
     uint32_t *buffer, *op;
     uint32_t count;

@@ -231,7 +231,7 @@ static void replay_device_memory(struct caching_allocator *a, const struct repla
     replay_steps_in_allocator(replay, MEMORY_HBM, held.allocates_gathers_in_own_pool, a);
 }
 
-/* Sets used[b] for each bundle of which the role has a tensor. */
+/* Sets used[b] for each bundle to which a buffer of the replay is bound. */
 static void mark_bundles_used_by_role(const struct ir *ir, const struct replay *replay, bool *used)
 {
     for (uint32_t i = 0; i < replay->row_count; i++) {

@@ -1,8 +1,8 @@
 /* schedule/reserved/reserved.h: the device memory that a published framework would reserve for a schedule.
  *
  * The arena is what the schedule needs; a framework reserves more: the process' CUDA context, buffers of every NCCL
- * communicator, workspaces of libraries, and the memory that its caching allocator keeps beyond live tensors. Every
- * constant stands in one table with its source (reserved_constants()); `longhaul list reserved` prints them.
+ * communicator, workspaces of libraries, and the memory that its caching allocator keeps beyond live tensors. The
+ * constants stand in one table with their sources (reserved_constants()); `longhaul list reserved` prints them.
  *
  * The allocator is replayed over the ops in list order: a tensor takes memory when the host issues the first op that
  * touches it and gives it back when the host has issued the last op of its free set, as in a framework that frees by
@@ -30,7 +30,7 @@ enum reserved_part {
     RESERVED_BUCKETS, /* gradient buckets and placeholders that a framework holds throughout, inside the allocator */
     RESERVED_POSITION_TABLES, /* tables of positions that a framework holds throughout */
     RESERVED_TENSORS,         /* the most bytes of tensors that lived at once, each rounded up */
-    /* fragmentation: the most bytes that the allocator reserved beyond the bytes of tensors */
+    /* the peak of the bytes that the allocator reserved, less the peak of the bytes in use */
     RESERVED_CACHE,
     RESERVED_PART_COUNT
 };
