@@ -35,9 +35,9 @@ static buffer_id make_bound_input(struct emit *e, const char *stem, enum binding
     return emit_bound_buffer(e, stem, binding, CATEGORY_INPUT, dtype, count);
 }
 
-/* Makes the bound buffers: tokens (on the first stage), labels and the loss (on the last stage), and positions. Where
- * stages share subsequences, every stage has all of them. Every stage has positions, by which layers rotate and which
- * the embedding looks up, even if no op reads them. */
+/* Makes the bound buffers: tokens (on the first chunk's stage), labels and the loss (on the last chunk's stage), and
+ * positions. Where stages share subsequences, every stage has all of them. Every stage has positions, by which layers
+ * rotate and which the embedding looks up, even if no op reads them. */
 static void make_inputs(struct emit *e)
 {
     const struct choices *c = e->choices;
@@ -49,8 +49,7 @@ static void make_inputs(struct emit *e)
          first = all || e->stage == pipeline_stage_of_chunk(c, 0);
     bool last = all || e->stage == pipeline_stage_of_chunk(c, pipeline_chunk_count(c) - 1);
     uint16_t tensor = c->sequence_parallel_ranks > 1 ? e->tensor.group : IR_NONE16;
-    /* the number of positions: those of one sequence or, if documents determine how each sequence is cut, of all of
-     * them */
+    /* the number of positions: those of one sequence or, if each sequence is cut in its own way, of all of them */
     int64_t places = n;
     if (derived_binds_positions_by_sequence(c))
         places = local;
@@ -138,9 +137,9 @@ static struct token_layout order_of_tokens_over_ranks(const struct choices *c)
                                  0,    NULL};
 }
 
-/* Upper limits of the ops that emission and passes make: LAYER, in a layer for each chunk of a sequence; CHUNK, for
- * each piece of the feed-forward part or of the loss; RING_STEP, for each step of a ring; TILE, for each pair of
- * chunks. */
+/* Upper limits of the ops that emission and passes make: OPS_PER_LAYER_MAX, in a layer for each chunk of a sequence;
+ * OPS_PER_CHUNK_MAX, for each piece of the feed-forward part or of the loss; OPS_PER_RING_STEP_MAX, for each step of a
+ * ring; OPS_PER_TILE_MAX, for each pair of chunks. */
 enum {
     OPS_PER_LAYER_MAX = 160,
     OPS_PER_CHUNK_MAX = 20,

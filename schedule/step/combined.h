@@ -35,8 +35,9 @@ void combined_begin_backward(struct emit *e);
 /* Ops emitted from now on belong to neither. */
 void combined_end(struct emit *e);
 
-/* Begins a part of the layer e->combined.layer_number: ops emitted from now on belong to that part. FORWARD_NEXT begins
- * after the second exchange of a forward. Does nothing outside of combined_begin_forward() .. combined_end(). */
+/* Begins a part of the layer e->combined.layer_index_in_emission_order: ops emitted from now on belong to that part.
+ * FORWARD_NEXT begins after the second exchange of a forward. Does nothing outside of combined_begin_forward() ..
+ * combined_end(). */
 void combined_begin_part(struct emit *e, enum combined_part part);
 
 /* Reorders a new list of the role: the ops of each forward and backward that are listed together are put in the order

@@ -345,8 +345,8 @@ static struct view new_loss_temporary_beside_logits(struct emit *e, struct view 
 
 /* Does what loss_and_gradient_of_piece() does, where each tensor rank has a part of the vocabulary (Megatron's
  * vocabulary-parallel cross entropy). The statistics of all parts are gathered, so every rank has the whole loss and
- * computes the gradient of its own logits. Where the gradient is written, and the bytes per element of logits and
- * gradient together:
+ * computes the gradient of its own logits. Where the gradient is written, and the bytes per element of logits, gradient
+ * and temporaries together:
  *
  * LOSS_TE        over the 16-bit logits
  * LOSS_COMPILED  to a 16-bit buffer of its own, 4 bytes

@@ -8,9 +8,9 @@
  * Results return the same way.
  *
  * The other dispatchers send tokens and their weights, which the receiving rank copies. It gets the tokens of all ranks
- * (MoEAllGatherTokenDispatcher), or those that are routed to its experts (MoEFlexTokenDispatcher with DeepEP). It makes
- * the copies for its own experts and sums the weighted results of each token; the exchange back adds the sums of all
- * ranks.
+ * (MoEAllGatherTokenDispatcher), or those that are routed to its experts (MoEFlexTokenDispatcher with DeepEP or
+ * HybridEP). It makes the copies for its own experts and sums the weighted results of each token; the exchange back
+ * adds the sums of all ranks.
  *
  * If the activation multiplies its results by the weights of copies (activation_weights_copies()), these weights are
  * copied and sent as the rows are, and the sums are without weights. */

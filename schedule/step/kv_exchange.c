@@ -1,7 +1,6 @@
 /* The exchange of keys and values between stages that share subsequences (schedule/pipeline/multiplex.h). A stage sends
- * the keys and values of the subsequences that it computes by itself to the stages before it, which will share its last
- * subsequences. The gradients of these keys and values are summed over the stages; the stage that sent them gets the
- * sum.
+ * the keys and values of all subsequences but its last, shared ones to the stages before it, which will share those.
+ * The gradients of these keys and values are summed over the stages; the stage that sent them gets the sum.
  *
  * Keys and values are sent from stage to stage as soon as a unit is done, long before they are needed: if they were
  * sent all at once when the first shared subsequence starts, they would take as long as several units. The gradients of

@@ -113,7 +113,7 @@ static enum adapter_target adapter_target_of_first_product(const struct emit *e)
     return is_gated(e) ? ADAPTER_GATE : ADAPTER_UP;
 }
 
-/* Emits the first product of chunk number `chunk`, which has `rows` rows, and the activation. */
+/* Emits the first product of piece number `chunk`, which has `rows` rows, and the activation. */
 static void mlp_up(struct emit *e, uint32_t layer, uint32_t chunk, struct view x, buffer_id act,
                    int64_t rows, enum chain chain)
 {

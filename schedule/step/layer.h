@@ -6,8 +6,8 @@
 
 #include "schedule/emit/emit.h"
 
-/* layer_forward() emits x += wo(attention(norm1(x))), then x += mlp(norm2(x)), and returns the new x; layer_backward()
- * returns the gradient of x. */
+/* layer_forward() adds to x the branch of attention and then that of the feed-forward part or experts, each with its
+ * norms, and returns the sum. layer_backward() takes the gradient of the sum, and returns that of x. */
 buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x);
 buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy);
 

@@ -42,7 +42,7 @@ struct stage {
     struct layer_saved **layer_saved_by_unit;
     struct layer_saved **unused_layer_saved_rows; /* a stack of the rows of units that are done */
     uint32_t unused_layer_saved_count;
-    /* [micro-batches] an array with an element for each layer; NULL: there are no subsequences */
+    /* [micro-batches] an array with an element for each layer and sequence; NULL: there are no subsequences */
     struct prefix **prefix;
     uint32_t *actions_left_by_unit; /* [units] number of actions until its saved rows are free */
     /* streams, by pass and lane. Lane 1: messages between chunks on the way back up the stages of a folded pipeline;

@@ -42,7 +42,7 @@ static void list_communicating_ops_of_roles(struct communicating_ops_of_roles *e
     size_t lists = (size_t)ir->role_count * (ir->group_count + 1);
     e->begin = heap_zalloc(lists + 1, sizeof *e->begin);
     e->index_in_list_of_op = heap_alloc(ir->op.count, sizeof *e->index_in_list_of_op);
-    /* the ordinal of an op is the number of earlier ops in its list */
+    /* the index of an op is the number of earlier ops in its list */
     for (uint32_t r = 0; r < ir->role_count; r++)
         for (uint32_t op = ir->role[r].op_begin; role_has_op(&ir->role[r], op); op++) {
             uint32_t *list = find_list_begin_of_comm_op(e, ir, r, op);
@@ -83,7 +83,7 @@ struct message_peer_offset {
     uint16_t guard;
 };
 
-/* The routes of each role's messages: every destination with every guard that occurs, once. Role r has the routes
+/* The peer offsets (routes) of each role's messages: every one that occurs, with its guard, once. Role r has the rows
  * begin[r] to begin[r + 1] - 1. Ranks of a role may have peers of different roles on the same route, or none. */
 struct message_peer_offsets_of_roles {
     struct message_peer_offset *peer_offset;
@@ -170,8 +170,8 @@ static void find_communicating_components(struct components_of_ranks *c, const s
 /* ---- signatures of components ---- */
 
 /* The words by which components are compared, one component after the other. A component's signature has for each of
- * its ranks the role and, for each route of that role, whether the rank passes the guard, and the place of its peer.
- * Components with equal signatures communicate alike. */
+ * its ranks the role and, for each route of that role, whether the rank passes the guard, and the index of its peer in
+ * the component. Components with equal signatures communicate alike. */
 struct component_signatures {
     uint32_t *word;
     size_t count, capacity;

@@ -1,4 +1,5 @@
-/* Rules on accesses: races, reads of unwritten data, copies of pageable memory, accesses outside a buffer's live range.
+/* Rules on accesses: races, reads of unwritten data, copies of pageable memory, accesses outside a buffer's live range,
+ * double frees and leaks.
  *
  * Races are found in one walk over a role's ops. For each slot of a buffer (rules.h) the walk keeps the accesses that
  * a later op could still race with. An access is dropped when a later access is ordered after it and would race with

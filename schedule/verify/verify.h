@@ -1,10 +1,10 @@
 /* schedule/verify/verify.h: checks whether a schedule is right. Rules have names, and each gives a guarantee.
  *
- * All rules run and all failures are reported, each with a counterexample: the ops, the buffers and element ranges,
- * and a rank on which it goes wrong. A schedule that passes can neither deadlock nor race nor read what was not
- * written, whatever the ops cost. Order inside a rank is checked once per role (guards never change it);
- * communication between ranks is checked once for all instances of a group that look the same. docs/ir.md, "Verifier
- * rules", is the reference.
+ * All rules run. The first ten failures of each rule are reported, each with a counterexample: the ops, the buffers and
+ * element ranges, and a rank on which it goes wrong; further ones are counted. A schedule that passes can neither
+ * deadlock nor race nor read what was not written, whatever the ops cost. Order inside a rank is checked once per role
+ * (guards never change it); communication between ranks is checked once for all instances of a group that look the
+ * same. docs/ir.md, "Verifier rules", is the reference.
  *
  * The folder schedule/verify/ checks a schedule against rules, and shows a counterexample for each rule that it
  * breaks. */

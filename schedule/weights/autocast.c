@@ -50,8 +50,8 @@ static struct weight_copies *weight_copies_of(const struct autocast *a, uint32_t
     return &a->copies[bundle * a->micro_batch_count + micro_batch_of_op(a, op)];
 }
 
-/* True if the op runs under torch.autocast: it belongs to the forward, or to a loss in pieces other than
- * LOSS_CUT_CROSS_ENTROPY, whose forward computes the gradients as well. */
+/* True if the op runs under torch.autocast: it belongs to the forward, or to a loss in pieces whose forward computes
+ * the gradients as well (any but LOSS_CUT_CROSS_ENTROPY). */
 static bool runs_under_autocast(const struct autocast *a, uint32_t op)
 {
     const struct choices *c = a->e->choices;

@@ -185,7 +185,7 @@ static void close_bundle_in_frozen_storage(struct emit *e, const char *name, uin
     const struct weight_ranks *ranks = experts ? &e->group.experts : &e->group.dense;
     uint64_t parts = bundle_part_count(e->choices, chunk, ranks->shard_size);
     if (chunk == 0 &&
-        pipeline_ends_share_embedding(e->choices)) /* the last chunk lends the embedding, too */
+        pipeline_ends_share_embedding(e->choices)) /* the last chunk's stages hold it, too */
         parts = bundle_part_count(e->choices, pipeline_chunk_count(e->choices) - 1, parts);
     uint64_t unit = parts > 1 ? parts * SHARD_ALIGNMENT : 1;
     uint64_t elements = (used + unit - 1) / unit * unit;
@@ -232,7 +232,7 @@ static void add_head_tensors(struct emit *e, uint64_t *used)
 
 /* Lays out the bundle of the embedding and of the learned positions; if `root`, the final norm and the head are in it,
  * too. A tied embedding that two stages hold is a bundle of its own, the same on both; the positions then have another
- * bundle, on the first stage only. */
+ * bundle, which the last stage does not hold unless stages share subsequences. */
 static void lay_out_embedding_bundle(struct emit *e, bool root)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
@@ -554,8 +554,9 @@ static void make_sharded_params(struct emit *e, uint32_t b, enum dtype dtype, bo
     quantised_make_sharded_buffers(e, b);
 }
 
-/* Makes the buffers of a bundle's parameters, gradients and optimizer states; none for a borrowed bundle, only
- * parameters for a frozen one. param, grad, their shards, and the narrow members are IR_NONE if they are not made. */
+/* Makes the buffers of a bundle's parameters, gradients and optimizer states; none for a bundle that another stage owns
+ * (has_states_elsewhere), only parameters for a frozen one. param, grad, their shards, and the narrow members are
+ * IR_NONE if they are not made. */
 static void make_bundle_buffers(struct emit *e, uint32_t b)
 {
     const struct choices *c = e->choices;

@@ -1,5 +1,5 @@
-/* Remote weights in the form HELPERS_SHARD (remote_weights.h): each of the stages that share units holds an equal part
- * of the chunk's bundles, in the order of stages.
+/* Remote weights in the form MSP_WEIGHTS_SHARD (remote_weights.h): each of the stages that share units holds an equal
+ * part of the chunk's bundles, in the order of stages.
  *
  * The owner has no buffers of its own for its part: it sends the part from its parameters, and its part of each sum is
  * added to its gradients. */

@@ -3,19 +3,19 @@
  *
  * All stages that share a unit use a bundle at the same place of the same list of ops. Before each use the bundle is
  * sent to all of them, ahead of the computation, as sharded parameters are gathered (schedule/weights/shard.c). There
- * are two forms (enum helper_weights). Let w be the bytes of a bundle's parameters and g those of its gradient, and let
- * k stages share some units of a chunk.
+ * are two forms (enum msp_weights). Let w be the bytes of a bundle's parameters and g those of its gradient, and let k
+ * stages share some units of a chunk.
  *
- * HELPERS_BROADCAST: the owner sends w at each use. Each stage keeps its gradient until the last of the units; then the
- * sum over all stages goes to the owner (g per stage), which adds it to its own. A helper (a stage that is not the
+ * MSP_WEIGHTS_BROADCAST: the owner sends w at each use. Each stage keeps its gradient until the last of the units; then
+ * the sum over all stages goes to the owner (g per stage), which adds it to its own. A helper (a stage that is not the
  * owner) holds g of each bundle throughout these units.
  *
- * HELPERS_SHARD: each of the k stages holds a part. The owner sends w at the first use in a step, and each stage keeps
- * its part of it; from then on the parts are gathered (w (k - 1) / k per stage). The gradient of each unit is summed
- * into parts at once (g (k - 1) / k per stage and unit), and the owner gets the parts when it has done the units that
- * it does not share. A helper holds (w + g) / k of each bundle, and the whole g of two bundles.
+ * MSP_WEIGHTS_SHARD: each of the k stages holds a part. The owner sends w at the first use in a step, and each stage
+ * keeps its part of it; from then on the parts are gathered (w (k - 1) / k per stage). The gradient of each unit is
+ * summed into parts at once (g (k - 1) / k per stage and unit), and the owner gets the parts when it has done the units
+ * that it does not share. A helper holds (w + g) / k of each bundle, and the whole g of two bundles.
  *
- * So HELPERS_SHARD saves (1 - 1 / k) g of each bundle, and HELPERS_BROADCAST sends gradients only once.
+ * So MSP_WEIGHTS_SHARD saves (1 - 1 / k) g of each bundle, and MSP_WEIGHTS_BROADCAST sends gradients only once.
  *
  * The sums of one group of stages are in the same order on all its stages. The sums of different groups are in the
  * order of tasks that all stages follow (multiplex_order()). So no cycle of stages waits for itself. Parts are returned
@@ -40,7 +40,7 @@ void remote_select_own_gradients_again(struct emit *e);
 /* Sends a bundle's parameters from the owner to all stages that share a unit; if these stages hold parts of it already,
  * gathers the parts instead. Sets *op to the op that does so. Returns the new buffer in which this stage receives the
  * parameters. The owner receives them as well, since meanwhile its other units read its own parameters. With
- * HELPERS_SHARD, each stage keeps its part of the parameters that are sent. */
+ * MSP_WEIGHTS_SHARD, each stage keeps its part of the parameters that are sent. */
 buffer_id remote_receive_params(struct emit *e, struct unit_chunk_pass pass, uint32_t bundle,
                                 op_id *op);
 /* Emits the sum of a shared unit's gradient over the stages that share the unit, and returns the op. Sets
@@ -72,7 +72,7 @@ struct view remote_view_of_own_gradient_part(const struct emit *e,
                                              const struct stage_bundle_part *part);
 
 /* Makes the backward ops that follow write the gradients of the unit that starts: the stage's own or, if the unit is
- * shared, those that the sharing stages will sum. With HELPERS_SHARD each shared unit has gradients of its own;
+ * shared, those that the sharing stages will sum. With MSP_WEIGHTS_SHARD each shared unit has gradients of its own;
  * otherwise units that the same stages share write the same gradients. */
 void weights_choose_gradients_of_unit(struct emit *e);
 

@@ -4,11 +4,12 @@
  * reduction covers all of these. Layers may have several bundles, for example one of experts that are spread over
  * ranks; what follows holds for the bundles of each kind by themselves (bundle_kind_of_use_run()).
  *
- * At most prefetch_layers + 1 gathered bundles and two unreduced gradients are in memory. A gather waits for the end of
- * the run whose memory it may reuse. The first op that writes a gradient waits for the reduction of the gradient two
- * before it. From the second micro-batch on, the reduced part of a gradient is added to the kept part at the same
- * point, where computation waits for the reduction anyway; directly after the reduction, the addition would stall
- * computation until the reduction has ended. */
+ * At most prefetch_layers + 1 gathered bundles are in memory, unless bundles stay gathered
+ * (find_runs_that_reuse_gathers()): a gather waits for the end of the run whose memory it may reuse. If gradients are
+ * reduced in every micro-batch, at most two unreduced ones are in memory: the first op that writes a gradient waits for
+ * the reduction of the gradient two before it. From the second micro-batch on, the reduced part of a gradient is added
+ * to the kept part at the same point, where computation waits for the reduction anyway; directly after the reduction,
+ * the addition would stall computation until the reduction has ended. */
 #include "schedule/weights/shard.h"
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
