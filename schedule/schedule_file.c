@@ -43,7 +43,7 @@ void schedule_recordings_release(struct schedule_recordings *recorded)
     *recorded = (struct schedule_recordings){0};
 }
 
-/* ---- recorded steps ---- */
+/* ---- recorded steps and texts ---- */
 
 static enum status add_recording(struct schedule_recordings *recorded, const char *name,
                                  const struct text *text, struct diag *diag)

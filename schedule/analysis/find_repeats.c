@@ -158,6 +158,8 @@ static bool iterations_correspond(const struct repeat_finder *f, const struct re
     return true;
 }
 
+/* ---- the functions of the header ---- */
+
 bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op_by_buffer)
 {
     struct repeat_finder f = {.ir = ir,

@@ -581,6 +581,8 @@ static enum status check_attention_combinations(const struct choices *c, struct 
     return resolve_check_rules(rules, ARRAY_LEN(rules), diag);
 }
 
+/* ---- choices that the request makes or leaves open ---- */
+
 /* Returns those of the modules `asked` that drop something in this model. Both are masks of bits 1 << enum
  * recompute_module. */
 static uint8_t modules_with_effect(const struct transformer *m, const struct profile *profile,

@@ -524,6 +524,8 @@ enum status resolve_tensor_ranks(struct choices *c, const struct request *r,
     return STATUS_OK;
 }
 
+/* ---- dp, cp and hp, and what follows from them ---- */
+
 enum status resolve_degrees(struct choices *c, const struct request *r,
                             const struct strategy *strategy, struct diag *note, struct diag *diag)
 {

@@ -238,7 +238,7 @@ enum status core_plan_parse(struct core_plan *plan, const char *name, const char
     return status;
 }
 
-/* ---- printing, releasing, adding a sequence ---- */
+/* ---- printing and releasing a plan; its sequences ---- */
 
 void core_plan_print(struct text *out, const struct core_plan *plan)
 {

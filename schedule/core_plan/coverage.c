@@ -230,6 +230,8 @@ static bool check_sequence_bounds(const struct core_sequence *s, const struct fa
     return true;
 }
 
+/* ---- the whole plan ---- */
+
 static bool has_backward(const struct core_sequence *s)
 {
     for (size_t i = 0; i < s->tile_count; i++)
@@ -255,7 +257,7 @@ enum status core_plan_check(const struct core_plan *plan, const char *name, stru
     return wrong_sequences == 0 ? STATUS_OK : STATUS_NO;
 }
 
-/* ---- loads ---- */
+/* ---- loads and bounds ---- */
 
 /* Tokens begin .. end - 1 of a sequence. */
 struct token_range {

@@ -344,6 +344,8 @@ static void deal_by_degree(struct share_list *s, uint32_t ranks,
     free(d.pairs_of_rank);
 }
 
+/* ---- any rule ---- */
+
 struct token_deal *deal_by_rule(struct arena *arena, const struct deal_choice *choice,
                                 uint32_t ranks, const struct document_list *documents,
                                 struct attention_windows_of_layers windows)

@@ -368,6 +368,8 @@ static void add_moved_tiles(struct tile_list *list, struct query_moving_state *m
     free(m->item);
 }
 
+/* ---- the tiles of any rule ---- */
+
 double tile_rules_estimate_tiles(const struct deal_choice *choice, uint32_t ranks, int64_t tokens)
 {
     const double square = (double)ranks * ranks;

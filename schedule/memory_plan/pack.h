@@ -23,9 +23,9 @@ uint64_t pack_in_order(struct live_ranges *live_ranges, enum pack_fit fit, uint6
 enum {
     /* number of live ranges above which pack_by_size() gives up */
     PACK_BY_SIZE_RANGES_MAX = 200000,
-    /* number of pairs of live ranges that the first round by size may compare */
+    /* number of pairs of live ranges that one round by size may compare; beyond it, the round gives up */
     PACK_FIRST_ROUND_COMPARISONS_MAX = 10000000,
-    /* number of pairs of live ranges that all rounds together may compare, if there is more than one round */
+    /* about how many pairs of live ranges all rounds together may compare, if there is more than one round */
     PACK_ALL_ROUNDS_COMPARISONS_MAX = 1000000,
 };
 

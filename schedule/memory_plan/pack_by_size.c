@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- which live ranges conflict ---- */
+/* ---- conflicts, and the place of one live range ---- */
 
 struct size_packing {
     struct live_ranges *live_ranges;

@@ -16,7 +16,8 @@ struct order;
 /* Bytes of each memory, for one role; from offsets_plan(), those of the role with the largest arena. */
 struct offsets_memory_figures {
     uint64_t planned_bytes[MEMORY_COUNT];
-    /* the most bytes live at once if ops ran one after another in list order */
+    /* the most bytes live at once if ops ran one after another in list order; of a short list only the bytes of
+     * persistent buffers */
     uint64_t live_bytes[MEMORY_COUNT];
     /* A lower bound of the arena: the most bytes live at once if each buffer keeps its bytes until some later first use
      * is ordered after its free set. The order of ops prevents the reuse of max_live_bytes - live_bytes; the planner

@@ -399,6 +399,8 @@ static enum status add_host_wait(struct recorded_schedule_builder *m, uint32_t n
     return STATUS_OK;
 }
 
+/* ---- any event ---- */
+
 static enum status add_ops_of_event(struct recorded_schedule_builder *m, uint32_t number)
 {
     const struct step_event *event = &m->recording->event[number];

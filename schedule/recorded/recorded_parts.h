@@ -17,7 +17,7 @@ struct recorded_schedule_builder {
     uint16_t *schedule_group_by_program_group; /* [groups] the group of the schedule */
 
     uint32_t event;        /* the event whose op is added; IR_NONE: none */
-    uint32_t *event_of_op; /* by op: its event */
+    uint32_t *event_of_op; /* by op: its event; IR_NONE: none */
     size_t event_capacity;
     struct recorded_streams *streams; /* recorded_streams.h */
 
@@ -108,7 +108,7 @@ enum status recorded_match_messages(struct recorded_schedule_builder *m);
 enum status recorded_set_work_of_message(const struct recorded_schedule_builder *m, uint32_t event,
                                          struct work *work);
 
-/* ---- the work of events ---- */
+/* ---- the work and the tensors of events ---- */
 /* Sets *work to the work of an operator that is no collective; an error if a product or an attention has other tensors
  * than are expected. */
 enum status recorded_set_work_of_operator(const struct recorded_schedule_builder *m, uint32_t event,

@@ -258,6 +258,8 @@ static double slow_elements_times_passes(const struct recorded_schedule_builder 
     return 0;
 }
 
+/* ---- any operator ---- */
+
 enum status recorded_set_work_of_operator(const struct recorded_schedule_builder *m,
                                           uint32_t number, struct work *work)
 {

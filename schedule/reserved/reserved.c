@@ -89,6 +89,8 @@ const struct reserved_constant *reserved_constants(size_t *count)
     return constants;
 }
 
+/* ---- parts of the reserved memory ---- */
+
 uint64_t reserved_allocator_bytes(const struct reserved *r)
 {
     return r->total_bytes - r->bytes[RESERVED_CONTEXT] - r->bytes[RESERVED_NCCL];
@@ -271,6 +273,8 @@ static void replay_parameter_loading(struct caching_allocator *a, const struct i
     free(used);
 }
 
+/* ---- pinned memory ---- */
+
 /* Returns log2 of the bytes that a pinned block takes. PyTorch's CachingHostAllocator (c10) rounds a size up to a
  * power of two and never returns a block to the system, so it has as many blocks of each power as were ever in use
  * at once. */
@@ -313,6 +317,8 @@ static uint64_t pinned_bytes(const struct ir *ir, const struct replay *replay)
     free(leaving);
     return total;
 }
+
+/* ---- all reserved memory ---- */
 
 /* Returns the bytes of the device that are left for the allocator. At least 1, since 0 would stand for no limit. */
 static uint64_t allocator_limit(uint64_t available, uint64_t outside)

@@ -139,6 +139,8 @@ static void write_operands_and_waits_of_op(struct role_writer *f, uint32_t i)
     waits_record_touches(f->waits, touch, operands, stream, row);
 }
 
+/* ---- the whole role ---- */
+
 /* Adds ops to the free sets of buffers: those until which an implementation holds a buffer after its last use. */
 static void extend_free_sets(struct role_writer *f)
 {

@@ -11,7 +11,7 @@
 #include "schedule/step/combined.h"
 #include "schedule/step/experts.h"
 
-/* ---- the feed-forward part ---- */
+/* ---- norms and biases of the model; the feed-forward part ---- */
 
 static bool is_gated(const struct emit *e)
 {

@@ -135,6 +135,8 @@ static void emit_weight_gradients(struct stage *s, const struct action *action)
     emit_late_gradients(s->e);
 }
 
+/* ---- messages between actions ---- */
+
 /* Returns the index of the first action from i on that is neither ACTION_SEND_KV nor ACTION_RETURN_KV; actions->count
  * if there is none. */
 static uint32_t next_compute_action(const struct actions *actions, uint32_t i)
@@ -215,6 +217,8 @@ static void record_proven_message_arrivals(struct stage *s, struct message_arriv
     a->action[i].next_action_proven_by_same = *first;
     *first = i + 1;
 }
+
+/* ---- all actions ---- */
 
 static void perform_actions(struct stage *s, const struct actions *actions)
 {

@@ -178,6 +178,8 @@ void check_overlap(struct verifier *v)
     verify_set_what_was_checked_text(v, "%" PRIu32 " planned buffers", planned);
 }
 
+/* ---- the sizes of arenas ---- */
+
 void check_capacity(struct verifier *v)
 {
     const struct ir *ir = v->ir;

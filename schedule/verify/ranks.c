@@ -16,7 +16,7 @@ void rank_sets_release(struct rank_sets *s)
     *s = (struct rank_sets){0};
 }
 
-/* ---- sets by number; 0 is the empty set ---- */
+/* ---- sets by number (0 is the empty set), and those of roles and guards ---- */
 
 static uint32_t find_or_add_set(struct rank_sets *s, const uint64_t *bits)
 {
@@ -66,7 +66,7 @@ const struct rank_sets *verifier_rank_sets(struct verifier *v)
     return s;
 }
 
-/* ---- combining sets ---- */
+/* ---- combining and reading sets ---- */
 
 enum rank_set_operation { UNION, MINUS, COMMON };
 

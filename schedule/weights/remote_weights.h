@@ -71,6 +71,7 @@ op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad);
 struct view remote_view_of_own_gradient_part(const struct emit *e,
                                              const struct stage_bundle_part *part);
 
+/* ---- the gradients that a unit writes ---- */
 /* Makes the backward ops that follow write the gradients of the unit that starts: the stage's own or, if the unit is
  * shared, those that the sharing stages will sum. With MSP_WEIGHTS_SHARD each shared unit has gradients of its own;
  * otherwise units that the same stages share write the same gradients. */

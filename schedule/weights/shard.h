@@ -18,7 +18,7 @@ struct weight_use_run {
     uint32_t earlier_gather_run;
     buffer_id gathered_buffer;
     /* with the profile's switch gathers_to_flat_buffer: the buffer into which parameters are gathered, and from which
-     * they are copied to `gathered_buffer`; IR_NONE: they are gathered there at once */
+     * they are copied to `gathered_buffer`; IR_NONE: they are gathered there directly */
     buffer_id flat_gather_buffer;
 };
 

@@ -18,6 +18,7 @@ buffer_id weights_emit_clipping(struct emit *e, const uint32_t *bundle, uint32_t
 /* Emits the clipping of the gradients of bundle[count], and then the updates of these bundles, in this order. */
 void weights_emit_clip_and_update(struct emit *e, const uint32_t *bundle, uint32_t count);
 
+/* --- passes over the list --- */
 /* Adds the casts of fp32 parameters that autocast makes to the list, and makes ops read the 16-bit copies
  * (schedule/weights/autocast.c). Changes nothing if autocast casts no parameters. */
 void pass_autocast(struct emit *e, struct op_list *list);
