@@ -35,7 +35,7 @@ enum origin { FROM_HERE, FROM_RANKS, FROM_CORE };
 struct buffer_in_recomputation { /* what is known of a buffer */
     /* the buffer that repeated ops write in place of this one; IR_NONE: none */
     uint32_t repeated_buffer;
-    /* 1 + the last segment whose backward, or whose repeated op, reads it */
+    /* 1 + the last segment whose backward, or whose repeated op, reads it; 0: none */
     uint32_t last_needing_segment_plus_1;
     /* 1 + the last segment in which an op that writes the buffer is not repeated; 0: none */
     uint32_t last_unrepeated_segment_plus_1;

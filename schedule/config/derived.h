@@ -13,8 +13,9 @@
 /* True if each rank holds only a part of the parameters: with ZeRO-3 and HSDP, if several ranks share the weights. */
 bool weights_shard_params(const struct choices *choices);
 /* Returns the enum dtype in which whole weight gradients accumulate and are reduced: that of --gradients, if it is
- * given. Else it is the profile's grad_dtype. With --states bf16 or 8bit-bf16, fp32 gradients become gradients in the
- * dtype of compute, unless parameters are sharded and the profile has the switch reduces_bf16_states_in_grad_dtype. */
+ * given. Else it is fp32 if the profile's grad_dtype is fp32, and otherwise the dtype of compute. With --states bf16 or
+ * 8bit-bf16 it is the dtype of compute, unless parameters are sharded and the profile has the switch
+ * reduces_bf16_states_in_grad_dtype. */
 uint8_t weights_grad_dtype(const struct choices *choices);
 /* Returns whether gradients are reduced in every micro-batch, because no rank keeps whole gradients. That is so with
  * ZeRO-2, ZeRO-3 and HSDP, if several ranks share the weights and gradients do not accumulate whole

@@ -1,4 +1,5 @@
-/* Resolves the chunks of a sequence (FPDT), and what follows from them. */
+/* Resolves the chunks of a sequence (FPDT), how the loss is computed, and the default numbers of pieces of the loss and
+ * of the feed-forward part. */
 #include "schedule/choices/profile.h"
 #include "schedule/config/derived.h"
 #include "schedule/config/resolve_degrees.h"

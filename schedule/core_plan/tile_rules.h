@@ -1,4 +1,4 @@
-/* schedule/core_plan/tile_rules.h: named rules that say who computes which tile of attention, for tokens that
+/* schedule/core_plan/tile_rules.h: named rules that say which rank computes which tile of attention, for tokens that
  * schedule/core_plan/deal_rules.h deals.
  *
  * A row is sent straight from its owner to the rank that reads it, once in a round, and only if a pair of the round

@@ -44,7 +44,7 @@ struct first_use {
  * the first uses after it. */
 struct class
 {
-    uint32_t begin, count; /* rows of survey.first_use */
+    uint32_t begin, count; /* rows of live_range_survey.first_use */
 };
 
 enum { CLASS_EARLY = ORDER_NO_STREAM, CLASSES_MAX = ORDER_NO_STREAM + 1 };
@@ -201,7 +201,7 @@ void live_ranges_fill_earliest_ends(struct live_ranges *t, uint32_t begin, uint3
 /* Returns the most bytes live at once if each live range is free from op end[i] on. */
 static uint64_t max_live_bytes(const struct live_ranges *t, const uint32_t *end)
 {
-    /* [op] the bytes of the live ranges that end with the op */
+    /* [op] the bytes of the live ranges that are free from this op on */
     uint64_t *ended = heap_zalloc((size_t)t->op_count + 1, sizeof *ended);
     uint64_t live = 0, most = 0;
     for (uint32_t i = 0; i < t->range_count; i++)

@@ -1,4 +1,5 @@
-/* Says what each recorded operator costs: a product or an attention by its sizes, all else by its bytes. */
+/* Makes the work of recorded events. What an operator costs follows from its sizes if it is a product, a convolution or
+ * an attention, else from its bytes. */
 #include "schedule/recorded/recorded_parts.h"
 
 #include <math.h>

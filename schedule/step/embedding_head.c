@@ -24,9 +24,9 @@ static int64_t logit_columns_of_loss(const struct emit *e)
 }
 
 /* Returns the positions of this tensor rank's own rows in the i-th sequence of the micro-batch, and sets
- * e->unit.positions_sequence to i. These positions are the same for all sequences unless documents determine how each
- * is cut. Where stages share a subsequence, the rank's own rows are a part of the stage's piece, so they are taken from
- * the positions of all tensor ranks. */
+ * e->unit.positions_sequence to i. These positions are the same for all sequences unless each is cut in its own way
+ * (derived_binds_positions_by_sequence()). Where stages share a subsequence, the rank's own rows are a part of the
+ * stage's piece, so they are taken from the positions of all tensor ranks. */
 static struct view own_positions(struct emit *e, int64_t i)
 {
     e->unit.positions_sequence = i;

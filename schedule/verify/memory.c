@@ -1,10 +1,11 @@
 /* Rules on accesses: races, reads of unwritten data, copies of pageable memory, accesses outside a buffer's live range,
  * double frees and leaks.
  *
- * Races are found in one walk over a role's ops. For each slot of a buffer (rules.h) the walk keeps the accesses that
- * a later op could still race with. An access is dropped when a later access is ordered after it and would race with
- * every op that it would race with: a write replaces everything before it, a read replaces earlier reads. So a slot
- * holds about one write, and one read per stream, and the walk is linear in the operands.
+ * Races are found in one walk over a role's ops. For each slot of a buffer (rules.h) the walk keeps the accesses that a
+ * later op could still race with. An access is dropped when a later access is ordered after it and would race with
+ * every op that it would race with: a write replaces everything before it, a read replaces earlier reads. A write also
+ * replaces accesses with which it races, once these races are reported. So a slot holds about one write, and one read
+ * per stream, and the walk is linear in the operands.
  *
  * Guards: each access is kept with the set of ranks that run it and on which no later access has replaced it. Two ops
  * race only if some rank runs both. With guards, the ranks of a ring may have read a slot last in different steps, so

@@ -8,7 +8,7 @@
  * own. The embedding's look-up reads the fp32 parameters. tests/scripts/autocast_copies.py shows all this with PyTorch
  * on a processor.
  *
- * Here a bundle is cast as a whole, before the first op of a forward that reads it. */
+ * Here a bundle is cast as a whole, before the first op of a forward, or of a recomputed layer, that reads it. */
 #include "schedule/weights/bundles.h"
 #include "schedule/weights/weights.h"
 

@@ -50,7 +50,7 @@ static void reduce_partial_gradients(struct emit *e, uint32_t b)
 
 /* Emits the passes over the rows of other tensor ranks in a gradient of bundle `b`: the sum of their squares, and their
  * scaling. There are such rows (gradient_rows_of_other_ranks) if each rank makes the whole gradient of a weight, and
- * takes its own rows only when AdamW reads them. The sum only stands for the norm in the scaling here: the norm of all
+ * takes its own rows only when AdamW reads them. Their scaling reads this sum in place of the norm: the norm of all
  * gradients counts the rows on the ranks that own them. */
 static void emit_clipping_of_other_ranks_rows(struct emit *e, uint32_t b)
 {

@@ -180,9 +180,9 @@ static buffer_id flatten_gradient_bucket(struct emit *e, buffer_id grad)
 }
 
 /* Emits the reduction of a complete gradient: the framework's own passes over it, its sum over tensor ranks, and the
- * reduce-scatter over the ranks that share one copy of its weights, after which an all-gather follows with the
- * profile's switch buckets_all_reduced. The sum over replicas follows at once, unless shard_add_reduced_parts_to_kept()
- * must first cast the reduced part or add it to the kept part. */
+ * reduce-scatter over the ranks that share one copy of its weights, after which an all-gather follows if the bucket has
+ * been flattened and the profile has the switch buckets_all_reduced. The sum over replicas follows at once, unless
+ * shard_add_reduced_parts_to_kept() must first cast the reduced part or add it to the kept part. */
 static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
 {
     struct emit *e = s->e;
