@@ -1,4 +1,5 @@
-/* schedule/core_plan/core_plan.h: core plans as text: which rank owns which tokens, and computes which tiles.
+/* schedule/core_plan/core_plan.h: core plans as text: which rank owns which tokens, and computes which tiles of
+ * attention.
  *
  *     core plan 1 ranks=2                               # window=TOKENS: a query sees at most that many keys
  *     sequence,what,begin,rows,key,keys,rank,round
