@@ -336,7 +336,7 @@ static enum status find_fitting_options(struct alternative *best, const struct p
                                         struct diag *diag)
 {
     struct request changed = *base->question.request;
-    unsigned used = 1u << FIELD_ATTENTION; /* attention kernels change the time, not the memory */
+    unsigned used = 1u << FIELD_ATTENTION; /* attention kernels hardly change the memory */
     enum status status = STATUS_OK;
     best->verdict = base->verdict;
     for (int round = 0; round < ROUNDS && status == STATUS_OK && !best->verdict.fits; round++)

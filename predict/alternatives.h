@@ -1,11 +1,11 @@
-/* predict/alternatives.h: finds the next option worth trying. It predicts requests that differ from a given request in
+/* predict/alternatives.h: finds options that are worth trying. It predicts requests that differ from a given request in
  * one or a few options.
  *
- * If the given request fits in memory, the options of a short table are tried one by one, and the option with the
- * fastest step that fits is chosen, if it saves more than 0.5 % of the step. If it does not fit, options are added one
- * after the other, at most four, until it fits: in each round the option that lowers the missing memory most. Options
- * that would change nothing are left out. A round predicts only a limited number of options, those with the lowest
- * bounds (predict/bounds.h), so that large schedules do not take long.
+ * If the given request fits in memory, each option of a short table is tried by itself, and the option with the fastest
+ * step that fits is chosen, if it saves more than 0.5 % of the step. If it does not fit, options are added one after
+ * the other, at most four, until it fits: in each round the option that lowers the missing memory most. Options that
+ * would change nothing are left out. A round predicts only a limited number of options, those with the lowest bounds
+ * (predict/bounds.h), so that large schedules do not take long.
  *
  * The folder predict/ is the library that predicts, plans, sweeps and validates training steps: it reads no options and
  * prints nothing. */
@@ -21,7 +21,7 @@
 
 struct alternative {
     char options[160];      /* "--zero 3 --checkpoint offload"; "": no option helps */
-    struct verdict verdict; /* the verdict of the request with these options */
+    struct verdict verdict; /* of the request with these options (alternatives_find_best()) */
     double step_s;          /* seconds of a step with these options; 0: it was not simulated */
     /* number of trials of options, over all rounds, that were predicted or that their bounds ruled out */
     size_t tried_count;
@@ -32,9 +32,9 @@ struct alternative {
 };
 
 /* Fills *best with the option that speeds the step up most or, if the request does not fit, with the options that lower
- * its missing memory most, until it fits (see the top of this file); best->verdict says whether it then fits.
- * best->options is "" and best->verdict all-zero if no option helps. `base` is the prediction of the given request. It
- * must have been simulated, and must not be that of a schedule file. */
+ * its missing memory most, until it fits (see the top of this file). If no option helps, best->options is "", and
+ * best->verdict is all-zero for a request that fits, and the given one's for a request that does not. `base` is the
+ * prediction of the given request. It must have been simulated, and must not be that of a schedule file. */
 enum status alternatives_find_best(struct alternative *best, const struct prediction *base,
                                    struct diag *diag);
 
@@ -45,7 +45,7 @@ struct suggestion {
     uint64_t allocator_bytes;
     /* the probability that allocator_bytes are at most what the allocator may hold */
     double fits_probability;
-    double step_s;
+    double step_s; /* seconds of a step */
 };
 
 enum { SUGGESTIONS_MAX = 160 };

@@ -24,7 +24,8 @@ struct attention_division {
 };
 
 /* Fills *division. Returns false, and leaves *division all-zero, if no context ranks divide packed or dealt sequences,
- * or if the schedule came from a file. Only layers without a window count; if all layers have a window, all count. */
+ * or if the schedule came from a file. The numbers of rows are those of layers without a window or, if all layers have
+ * a window, of any layer. */
 bool attention_division(struct attention_division *division, const struct prediction *p);
 
 #endif

@@ -95,10 +95,11 @@ static double step_lower_bound_from_work_s(const struct choices *c, double all_s
     double ranks = (double)c->ranks;
     if (!pipeline_is_plain(c))
         return (all_s + head_s) / ranks;
-    /* The last stage has the most layers, and the head. It starts when the other stages have done the forward of the
-     * first unit. When it ends, the other stages still have the backward of the last unit. If a sequence is cut, both
-     * units are the first subsequence of a micro-batch, since the backward takes subsequences in reverse order. With
-     * packed documents, the attention of that subsequence does not count, since it may have hardly any pairs. */
+    /* The bound is the time of the last stage, which has the head. This stage starts when the others have done the
+     * forward of the first unit. When it ends, the others still have the backward of the last unit. If a sequence is
+     * cut, both units are the first subsequence of a micro-batch, since the backward takes subsequences in reverse
+     * order. With packed documents, the attention of that subsequence does not count, since it may have hardly any
+     * pairs. */
     struct layer_range last = pipeline_layers_of_chunk(c, c->pp - 1);
     double share = (double)(last.end - last.first) / (double)c->model->layers;
     return (all_s * share + head_s + unit_s * (1 - share)) * c->pp / ranks;

@@ -1,14 +1,14 @@
 /* predict/observe.h: derives measured points of a schedule's work from recorded steps of the program that it
  * describes.
  *
- * The caller predicts the configuration that was recorded, with every rank simulated, and adds the recordings
- * one by one: recordings of the PyTorch profiler, one file per rank, or folders of `run -o`. A recorded
- * step gives seconds to each op of the schedule: a trace of ours names its ops; any other is aligned with the
- * prediction (traces/row_matches.h), and time that several ops share is divided among them in proportion to their
- * predicted times. The time between two aligned blocks (products, attention, messages, copies) is a gap. It belongs to
- * the memory-bound ops in it, which are of several kinds. One factor per kind is fitted to the predicted times so that
- * they sum up to the measured gaps (multiplicative updates, Lucy, Astronomical Journal 79 (1974)); then the time of
- * each gap is divided among its ops in proportion to the corrected times.
+ * The caller predicts the configuration that was recorded, with every rank simulated, and adds the recordings one by
+ * one: recordings of the PyTorch profiler, one file per rank, or folders of `run -o`. A recorded step gives seconds to
+ * ops of the schedule: a trace of ours names its ops; any other is aligned with the prediction (traces/row_matches.h),
+ * and time that several ops share is divided among them in proportion to their predicted times. The time between two
+ * aligned blocks (products, attention, messages, copies) is a gap. It belongs to the memory-bound ops in it, which are
+ * of several kinds. One factor per kind is fitted to the predicted times so that they sum up to the measured gaps
+ * (multiplicative updates, Lucy, Astronomical Journal 79 (1974)); then the time of each gap is divided among its ops in
+ * proportion to the corrected times.
  *
  * A collective, or a message, takes the least of the times that its ranks measured: that of the rank that arrives
  * last.
@@ -68,8 +68,8 @@ enum status observed_add_recording(struct observation_set *observed,
                                    struct diag *diag);
 
 /* Appends a point for each measured shape of the schedule, and one for the start of an op. Synchronisations, sends and
- * receives get none, nor does a shape whose measured times are 0. name: the name of the points in messages. Lists in
- * *notes the kinds of work that get no points because the profile runs them as chains of kernels. */
+ * receives get none. A point whose 10th percentile would be 0 s is left out. name: the name of the points in messages.
+ * Lists in *notes the kinds of work that get no points because the profile runs them as chains of kernels. */
 void append_points_of_observed_steps(const struct observation_set *observed,
                                      const struct prediction *prediction, const char *name,
                                      struct points *points, struct text *notes);

@@ -10,7 +10,7 @@ struct operator_times {
      * of its first op) to the end of its last op. With SCOPE_LAYERS and SCOPE_LAYERS_FORWARD it is the whole simulated
      * step, with SCOPE_EXCHANGE all_to_all_and_its_kernels_s, with SCOPE_ATTENTION_FETCHES the sum of both fetches */
     double elapsed_s;
-    /* ---- times on rank 0 ---- */
+    /* ---- times on rank 0, apart from communication_s ---- */
     /* seconds in which all-to-alls, or the kernels around them (kernels_around_all_to_alls_s), run; 0: the part has no
      * all-to-all. With SCOPE_EXCHANGE: the host's synchronisations cut the step into pieces, and it is the sum of the
      * pieces in which one of these runs */
@@ -27,7 +27,7 @@ struct operator_times {
     /* with SCOPE_ATTENTION_FETCHES: the seconds in which the inputs of one tile are fetched. fetch_keys_and_values_s:
      * keys and values in the forward; fetch_all_inputs_s: all inputs in the backward */
     double fetch_keys_and_values_s, fetch_all_inputs_s;
-    /* on all ranks: elapsed_s if kernels took no time; 0 if there is no communication.
+    /* over all ranks: elapsed_s if kernels took no time; 0 if there is no communication.
      * operator_times_find_communication() sets it */
     double communication_s;
 };

@@ -30,7 +30,7 @@ struct prediction_question {
     const struct setup *setup;
     const struct request *request; /* NULL: the setup's */
 
-    /* ---- the size of what is built and simulated ---- */
+    /* ---- what is built and simulated ---- */
     bool is_exact; /* simulate every rank and every flow (struct sim_options), and the whole list */
     bool builds_whole_list; /* build the whole list, not a short list that represents it */
     /* the number of layers to build in place of the model's; 0: all layers of the model */
@@ -82,7 +82,7 @@ struct prediction {
         size_t measured_kernels, kernel_total;
         bool is_device_unknown; /* the recording does not say on which GPU they ran */
     } measured;
-    size_t short_list_index; /* index of the short list length that ir has */
+    size_t short_list_index; /* index of the short list length that ir has, if ir is a short list */
     struct reserved reserved;
     struct verdict verdict;
     bool is_slower_than_rate_to_exceed; /* the memory was not judged: see question.rate_to_exceed */
@@ -99,7 +99,7 @@ struct prediction {
         double narrow_s, wide_s, casts_s;
         uint8_t dtype; /* enum dtype, of the schedule */
     } products;
-    /* with packed documents: the rank whose attention takes longest in most micro-batches */
+    /* with packed documents: the rank whose attention takes longest in the largest number of micro-batches */
     struct document_lateness_of_ranks lateness;
     /* if all ranks of a ring are taken as the fullest (sim/uniform/uniform.h): the visible pairs of that rank over the
      * mean; else 0 */
@@ -112,13 +112,14 @@ struct prediction {
     /* the times contain the profile's host_per_checkpoint_copy_s */
     bool times_have_checkpoint_costs;
 
-    /* ---- costs and ranks that go beyond the measured ones ---- */
+    /* ---- how sure the times are: costs and ranks beyond the measured ones, and spreads ---- */
     /* the reason why a cost is extrapolated: that of the shape that takes longest of those with extrapolated costs;
      * empty: there are none */
     struct text extrapolation_reason;
     uint32_t extrapolated_shapes; /* the number of shapes with extrapolated costs */
     double extrapolated_share;    /* their share of the compute time of rank 0 */
-    bool exceeds_compared_ranks;  /* the step has more ranks than max_compared_ranks */
+    /* the step has more ranks than max_compared_ranks; false for one rank, a part of a model and ideal hardware */
+    bool exceeds_compared_ranks;
     /* if exceeds_compared_ranks is set: the most ranks on which a step of the strategy was compared with a measured
      * one; 0: none was */
     int64_t max_compared_ranks;
@@ -138,7 +139,7 @@ enum status prediction_memory(struct prediction *answer, const struct prediction
                               struct diag *note, struct diag *diag);
 
 /* Returns the probability that a configuration that is predicted to need `needed` bytes fits into `available` bytes, by
- * the interval of its memory. choices: not NULL. */
+ * the interval of its memory; 0 or 1 if it has no interval. choices: not NULL. */
 double prediction_fits_probability(const struct setup *setup, const struct choices *choices,
                                    double needed, double available);
 

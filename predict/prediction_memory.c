@@ -144,8 +144,8 @@ static void replay_allocator(struct prediction *p)
     reserved_compute(&p->reserved, &p->ir, &p->setup->cluster, p->setup->request.sm, held);
 }
 
-/* The longest sequence, in tokens, of the published steps with experts that predictions were compared with. A longer
- * one gets a note. */
+/* The longest sequence, in tokens, of the published steps with experts that predictions were compared with. For a
+ * longer sequence the note on experts says so. */
 enum { LONGEST_WITH_EXPERTS = 8192 };
 
 /* Returns the share of copies of tokens that experts drop, as the mean over layers with experts; 0 if experts have no
@@ -269,7 +269,7 @@ enum status prediction_memory(struct prediction *p, const struct prediction_ques
 }
 
 /* Sets the profile for a schedule from a file to the one that the user names. If `name` is NULL, it stays unset. The
- * file does not say with which profile it was made. A profile changes only times. */
+ * file does not say with which profile it was made. For such a schedule, a profile changes only times. */
 static enum status find_profile_by_name(const struct profile **profile, const char *name,
                                         struct diag *diag)
 {
@@ -299,7 +299,8 @@ static enum status find_profile_by_name(const struct profile **profile, const ch
 
 /* Sets the kernels of each attention op of a recorded step. With --attention they are those that it names. Without it
  * they are the recorded ones; where the device has no costs of these, those that the request would use. Sets
- * p->choices.attention_impl to the kernels of most shapes, and p->recorded_attention_without_costs. */
+ * p->choices.attention_impl to the kernels that the largest number of shapes has, and
+ * p->recorded_attention_without_costs. */
 static void choose_recorded_attention_kernels(struct prediction *p)
 {
     const struct setup *setup = p->setup;

@@ -152,8 +152,8 @@ static struct sim_options sim_options_of(const struct prediction *p)
                                 .slow_rank = question->slow_rank};
 }
 
-/* Simulates the current list of ops. Sets *stands to false if the result does not hold for the whole list, which a
- * short list need not represent. */
+/* Simulates the current list of ops. Sets *stands to whether the result holds for the whole list, too; that of a short
+ * list may not. */
 static enum status simulate_list(struct prediction *p, struct shape_costs *costs, bool *stands,
                                  struct diag *diag)
 {

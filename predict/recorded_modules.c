@@ -76,7 +76,8 @@ struct longest_kernel_seconds {
 };
 
 /* Adds a kernel's seconds to those of measured kernels, or, if only its bytes are known, to those of unknown ones. Sets
- * the operators of the longest kernels without a measured time, and without known flops. */
+ * the operator of the longest kernel without a measured time, and that of the longest of these of which only the bytes
+ * are known. */
 static void add_kernel_seconds(struct recorded_modules *m, const struct work *work,
                                const struct step_event *event, double seconds,
                                struct longest_kernel_seconds *longest)

@@ -16,9 +16,10 @@ struct recorded_modules {
     struct arena arena;
     struct recorded_module *row; /* the longest first */
     uint32_t count;
-    double kernel_s;                   /* seconds of all kernels */
-    double kernels_of_unknown_flops_s; /* seconds of kernels of which only the bytes are known */
-    /* the operator of the longest kernel of which only the bytes are known; NULL: there is none */
+    double kernel_s; /* seconds of all kernels */
+    /* seconds of kernels with neither known flops nor a measured time */
+    double kernels_of_unknown_flops_s;
+    /* the operator of the longest of these kernels; NULL: there is none */
     const char *operator_of_longest_unknown_kernel;
     double collectives_s; /* seconds of collectives, those included that other kernels hide */
     /* the flops of a recorded rank as PyTorch counts them (the mean over ranks): all of them, and those that are

@@ -24,8 +24,8 @@ struct repeated_steps {
     void (*change_request)(struct request *request, struct arena *arena, const void *context,
                            size_t i);
     const void *context;
-    /* for the message about a step that cannot be predicted: the option, and what a step is one of ("batch"), with the
-     * number of step 0 */
+    /* for the message about a step that cannot be predicted: the option that asks for the steps, the word for one of
+     * them ("batch"), and the number that step 0 has in the message */
     const char *option, *step_name;
     size_t first_number;
 };
@@ -39,7 +39,7 @@ struct repeated_step {
 };
 
 /* Predicts `count` steps in child processes, as many at once as there are cores, and shows the progress. answer: an
- * array [count], at least of one element. Reports the first step that cannot be predicted. */
+ * array of `count` elements, or of one if `count` is 0. Reports the first step that cannot be predicted. */
 enum status repeated_steps_predict(const struct repeated_steps *steps, size_t count,
                                    struct repeated_step *answer, struct diag *diag);
 

@@ -16,7 +16,7 @@ struct similarity {
     /* the kind of the device: "a100" of "a100-80g"; "": no run is similar, as on ideal hardware or for a part of a
      * model */
     char device[SIMILARITY_NAME];
-    /* name of the profile; "none": a schedule from a file without a profile; "a recorded program" */
+    /* name of the profile; "none": a schedule from a file without a profile; "a recorded program": a recorded step */
     char framework[SIMILARITY_NAME];
     char real_framework[SIMILARITY_NAME]; /* as in struct residual; "": none */
     bool is_on_several_nodes;             /* the ranks are on several nodes */

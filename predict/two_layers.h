@@ -9,9 +9,10 @@
 #include "schedule/activations/classes.h"
 #include "schedule/choices/choices.h"
 
-/* Builds the request's step with two layers of its model, all activations kept, and whole weights on every rank. Sets
- * *row to an array of *rows rows about what the first layer saves (activations_of_layer()), which the caller frees. The
- * name_stem of each row is NULL. If the request is refused, *row is NULL. diag: NULL if no message is wanted. */
+/* Builds the request's step with two layers of its model, all activations kept, and weights that are replicated over
+ * data-parallel ranks. Sets *row to an array of *rows rows about what the first layer saves (activations_of_layer()),
+ * which the caller frees. The name_stem of each row is NULL. If the request is refused, *row is NULL. diag: NULL if no
+ * message is wanted. */
 enum status two_layers_make_activation_table(struct activation_row **row, uint32_t *rows,
                                              const struct request *request, struct diag *diag);
 

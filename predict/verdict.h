@@ -24,7 +24,7 @@ struct verdict {
     uint64_t available_bytes[LIMIT_COUNT]; /* UINT64_MAX: infinite */
     /* the device's needed bytes are those that the framework's allocator reserves */
     bool is_by_reserved_memory;
-    bool is_tight; /* it fits, but would not with a little less device memory */
+    bool is_tight; /* the device's memory suffices, but would not if it were a little smaller */
     /* among the device's needed bytes: those in which there is no tensor, and which the allocator gives back before it
      * fails */
     uint64_t cache_bytes;

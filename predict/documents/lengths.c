@@ -230,6 +230,8 @@ static enum status open_histogram(struct lengths *l, const char *path, struct di
     return status;
 }
 
+/* ---- opening ---- */
+
 enum status lengths_open(struct lengths *l, const char *text, uint64_t seed, struct diag *diag)
 {
     enum status status;

@@ -8,11 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Fields that no launch file gives: of the router, those with which its choice or what it multiplies differs. */
+/* Fields of a model that no launch file gives: details of the router. */
 static const char *const not_in_launch_files[] = {
     "router_bias", "router_correction", "router_on_input", "router_groups", "router_groups_kept"};
 
-/* Returns the model with its router and its layers with experts in one form where several mean the same. */
+/* Returns a copy of the model in which fields of the router and of the layers with experts have one form where several
+ * forms mean the same. */
 static struct transformer model_in_canonical_form(const struct transformer *t)
 {
     struct transformer same = *t;

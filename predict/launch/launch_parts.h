@@ -1,6 +1,7 @@
 /* predict/launch/launch_parts.h: functions that the sources of predict/launch share. They read and set fields
  * (launch_said.c), add remarks and options (launch_remarks.c), turn settings into fields (launch_take.c,
- * launch_field.c, launch_values.c), and translate for each framework (a source each). */
+ * launch_field.c, launch_values.c), add the options of adapters and of the model (adapters.c, launch_model.c), and
+ * translate for each framework (a source each). */
 #ifndef PREDICT_LAUNCH_LAUNCH_PARTS_H
 #define PREDICT_LAUNCH_LAUNCH_PARTS_H
 
@@ -8,7 +9,7 @@
 
 /* ---- fields ---- */
 
-/* True if a file gives the field, or another setting implies it. */
+/* True if the field has a value (is_given of struct launch_value). */
 bool launch_has_field(const struct launch *launch, enum launch_field field);
 /* Returns the field's count; `otherwise` if the field is not set. launch_number_or() does the same for a number. */
 int64_t launch_count_or(const struct launch *launch, enum launch_field field, int64_t otherwise);
@@ -82,6 +83,8 @@ bool launch_is_predicted_value(const char *usual, const char *value);
 bool launch_parse_value(enum launch_kind kind, const char *text, struct launch_value *value);
 const struct launch_row *launch_row_find_by_setting(enum launch_framework framework,
                                                     const char *name);
+
+/* ---- families of frameworks, and adapters ---- */
 
 /* True if files of the framework were read, or of a table file whose family is this framework. */
 bool launch_is_of_family(const struct launch *launch, enum launch_framework framework);

@@ -282,6 +282,8 @@ static enum status print_settings_by_table_file(struct text *out, struct launch 
     return status;
 }
 
+/* ---- all frameworks ---- */
+
 enum status launch_check_model(enum framework framework, const struct transformer *model,
                                struct diag *diag)
 {

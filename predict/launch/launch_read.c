@@ -107,7 +107,7 @@ static enum status read_settings_file(struct launch *launch, const char *name, c
     return status;
 }
 
-/* ---- arguments ---- */
+/* ---- arguments and scripts ---- */
 
 static bool is_option(const char *word)
 {
@@ -594,7 +594,7 @@ static const char *first_significant_char(const char *text)
 }
 
 /* True if a text begins with a key of YAML, such as "base_model: x". A command is not taken for YAML, since its first
- * word never ends in a colon. */
+ * word does not end in a colon. */
 static bool begins_with_yaml_key(const char *mark)
 {
     size_t size = 0;

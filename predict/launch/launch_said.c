@@ -1,4 +1,4 @@
-/* Reads and sets single fields. A field is set if a file gives it, or if another setting implies it. */
+/* Reads and sets single fields. A field is set if a setting gives or implies it, or if it follows from other fields. */
 #include "predict/launch/launch_parts.h"
 
 #include "base/c_locale.h"

@@ -1,4 +1,4 @@
-/* The table of launchers' arguments, and the function that returns the table of settings of any framework. */
+/* The table of launchers' arguments, and the function that returns the table in C of a framework's settings. */
 #include "predict/launch/launch_tables.h"
 
 #include "base/arena.h"

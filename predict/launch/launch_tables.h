@@ -5,8 +5,8 @@
 
 #include "predict/launch/launch.h"
 
-/* Words for the rows of the tables. The columns are the members of struct launch_row; IGNORED stands for all but the
- * first, UNMODELLED for those before `note`. */
+/* Words for the rows of the tables. The columns are the members of struct launch_row; IGNORED stands for all columns
+ * but the first, UNMODELLED for the second to the fourth. */
 #define SETS LAUNCH_SETS_FIELD
 #define ALSO LAUNCH_ALIAS_OF_FIELD
 #define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL

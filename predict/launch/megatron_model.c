@@ -314,6 +314,8 @@ enum status megatron_add_model_options(struct launch *l, struct launch_known_fac
     return status == STATUS_OK ? launch_add_model_option(l, &m, m.vocab > 0, diag) : status;
 }
 
+/* ---- the batch and the degrees ---- */
+
 void megatron_add_batch_options(struct launch *l)
 {
     if (launch_has_field(l, LAUNCH_SEQ))

@@ -39,7 +39,8 @@ static enum shell_answer evaluate_comparison(const char *left, const char *sign,
     return ANSWER_OPEN;
 }
 
-/* Returns whether one test holds. word[0..count): the test without its brackets. */
+/* Returns whether one test holds; ANSWER_OPEN: it is not known, as for -f FILE. word[0..count): the test without its
+ * brackets. */
 static enum shell_answer evaluate_one_test(const struct shell_word *word, size_t count)
 {
     if (count > 0 && strcmp(word[0].text, "!") == 0)

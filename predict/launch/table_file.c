@@ -50,7 +50,7 @@ void launch_tables_release(struct launch_tables *tables)
     *tables = (struct launch_tables){0};
 }
 
-/* ---- reading a table file ---- */
+/* ---- reading and finding table files ---- */
 
 struct table_reader {
     struct arena *arena;

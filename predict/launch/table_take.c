@@ -62,7 +62,7 @@ const struct table_row *launch_table_find_row(const struct launch_table_file *fi
 }
 
 /* Returns the value that the column `words` gives in place of a value: a copy in the arena, or `value` itself if no
- * pattern matches. Sets *matched to whether one does. */
+ * pattern matches. Sets *has_matched to whether one does. */
 static const char *translate_value(struct arena *arena, const char *words, const char *value,
                                    bool *has_matched)
 {

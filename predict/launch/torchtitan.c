@@ -498,7 +498,7 @@ enum status launch_add_torchtitan_options(struct launch *l, struct launch_known_
     else if (launch_is_on(l, LAUNCH_ASYNC_TENSOR) && d.tp > 1)
         launch_remark_on_field(l, REMARK_UNMODELLED, LAUNCH_ASYNC_TENSOR,
                                "async TP needs compiled layers: it is predicted without");
-    if (launch_has_field(l, LAUNCH_RECIPE)) /* ChunkedLossWrapper */
+    if (launch_has_field(l, LAUNCH_RECIPE)) /* recipes have ChunkedLossWrapper */
         launch_add_option(l, LAUNCH_RECIPE, "loss", "chunked");
     else if (launch_is_on(l, LAUNCH_COMPILE) && strstr(parts, "loss") != NULL)
         launch_add_option(l, LAUNCH_COMPILE, "loss", "compiled");

@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- flavors: torchtitan/models/NAME/__init__.py of 0.2 and of 2026 (b5bcd76); llama2 of torchtitan 0.0.2 ---- */
+/* The flavors of torchtitan/models/NAME/__init__.py of 0.2 and of 2026 (b5bcd76); those of llama2 are of 0.0.2. */
 
 /* clang-format off */
 static const struct flavor {
@@ -192,7 +192,7 @@ void torchtitan_add_model_options(struct launch *l, struct launch_known_facts gi
     const char *name =
         launch_has_field(l, LAUNCH_MODEL) ? launch_field_text(l, LAUNCH_MODEL) : "llama3";
     if (launch_has_option(l, "model") || given.is_model_known)
-        return; /* a second file says it */
+        return; /* another file gives it, or the caller knows it */
     if (!launch_has_field(l, LAUNCH_FLAVOR)) {
         launch_add_remark_printf(l, REMARK_KNOWN_IN_RUN_ONLY, "model", (struct loc){0},
                                  "no model.flavor is given: give the model with --model");

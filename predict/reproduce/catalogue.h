@@ -78,7 +78,7 @@ struct point_selector {
 enum claim_kind {
     CLAIM_RATIO, /* left / right lies where the paper says, at every place that has both */
     CLAIM_CROSSOVER, /* the first x at which left is at most right lies between crossover_from and crossover_to */
-    CLAIM_BEST,  /* at each x, one series is best: the same one, or one that moves along x */
+    CLAIM_BEST,  /* at each x, a named series is best; or the best series moves along x */
     CLAIM_TREND, /* left / right rises or falls along x */
     CLAIM_KIND_COUNT
 };

@@ -16,7 +16,7 @@ extern const char *const cell_question_names[CELL_QUESTION_COUNT];
 
 /* MEASURE(symbol, name, question, needs_fit). question: the question that a prediction must answer to give the measure.
  * needs_fit: the measure has no value if the step does not fit in memory. bubble_s: seconds in which a pipeline fills,
- * drains or is unbalanced. exposed_share: the share of the step in which rings, exchanges and gathers are exposed.
+ * drains or is unbalanced. exposed_share: the share of the step in which rings and collectives are exposed.
  * slowest_of_4: the slowest of four packed steps over their mean. */
 #define CELL_MEASURES(MEASURE)                                                                     \
     MEASURE(STEP_S, "step_s", TIME, true)                                                          \
@@ -28,7 +28,7 @@ extern const char *const cell_question_names[CELL_QUESTION_COUNT];
     MEASURE(BILLION_HOURS, "hours_per_billion_tokens", TIME, true)                                 \
     MEASURE(BUBBLE_S, "bubble_s", TIME, true) /* filling, draining and imbalance of a pipeline */  \
     MEASURE(BUBBLE_SHARE, "bubble_share", TIME, true)                                              \
-    MEASURE(EXPOSED_SHARE, "exposed_share", TIME, true) /* of rings, exchanges and gathers */      \
+    MEASURE(EXPOSED_SHARE, "exposed_share", TIME, true) /* of rings and collectives */             \
     MEASURE(ELAPSED_MS, "elapsed_ms", TIME, true)                                                  \
     MEASURE(SLOWEST_OF_4, "slowest_of_4", TIME, true) /* packed steps: by the mean of the four */  \
     MEASURE(EXCHANGE_MS, "exchange_ms", TIME, true)                                                \

@@ -260,9 +260,9 @@ static enum claim_verdict judge_ratio(struct text *out, const struct reproductio
     return holds ? CLAIM_HOLDS : weakly ? CLAIM_HOLDS_BY_LESS : CLAIM_DOES_NOT_HOLD;
 }
 
-/* ---- coordinates in order ---- */
+/* ---- the coordinates of selected points ---- */
 
-/* The distinct texts of one coordinate among the points of an entry, in order of appearance. */
+/* The distinct texts of one coordinate among the selected points of an entry, in order of appearance. */
 struct distinct_coordinate_texts {
     const char **text;
     size_t distinct_count;
@@ -311,6 +311,8 @@ find_selected_point(const struct reproduction *r, size_t entry, const struct poi
     }
     return NULL;
 }
+
+/* ---- crossovers ---- */
 
 static enum claim_verdict crossover_verdict(size_t at, size_t from, size_t to, size_t count)
 {
@@ -517,6 +519,8 @@ static enum claim_verdict judge_trend(struct text *out, const struct reproductio
     free((void *)xs.text);
     return worst;
 }
+
+/* ---- any claim ---- */
 
 enum claim_verdict claim_judge(struct text *numbers, const struct reproduction *r, size_t entry,
                                const struct catalogue_claim *claim)

@@ -34,7 +34,7 @@ struct reproduction_job {
 };
 
 struct reproduction_point {
-    size_t entry, job;
+    size_t entry, job;              /* their indices; job SIZE_MAX: the point has none of its own */
     const char *panel, *series, *x; /* never NULL */
     double x_value;                 /* x as a number; NAN: it is none */
     double published, predicted;    /* NAN: there is no value, or it is no number */

@@ -25,7 +25,7 @@ _Static_assert(CHOICE_ACTIVATIONS_KEEP == 0 && CHOICE_ACTIVATIONS_OFFLOAD == 3,
                "checkpoint_choices");
 _Static_assert(CHOICE_WEIGHTS_REPLICATED == 0 && CHOICE_WEIGHTS_ZERO3 == 3, "--zero counts on it");
 
-/* ---- conditions under which choices matter ---- */
+/* ---- conditions under which choices matter, and notes for those that do not ---- */
 
 static bool has_tensor_ranks(const struct choices *c)
 {

@@ -17,8 +17,9 @@ void resolved_release(struct resolved *resolved)
     *resolved = (struct resolved){0};
 }
 
-/* Costs decide up to three parts of a request: how sequences are cut, how much is offloaded while a subsequence is
- * computed, and which units stages share. Each of the next functions returns whether its part is open. */
+/* The model and costs decide up to three parts of a request: how sequences are cut, how much is offloaded while a
+ * subsequence is computed, and which units stages share. Each of the next functions returns whether its part is
+ * open. */
 static bool is_cut_of_sequences_open(const struct request *r)
 {
     return r->length_rule != SUBSEQUENCES_OF_EQUAL_LENGTH && r->subsequence_tokens == NULL;

@@ -17,7 +17,7 @@ struct resolved {
     /* on the heap: tokens of each subsequence; NULL: the request came with them, asks for equal lengths, or has no
      * subsequences */
     int64_t *subsequence_tokens;
-    /* on the heap: request.offload_hidden_bytes_of; NULL: the request came with its own, or has none */
+    /* on the heap: request.offload_hidden_bytes_by_subsequence; NULL: the request came with its own, or has none */
     double *offload_hidden_bytes;
     /* the ranking of shared units; request.shared_units points to the element in use, which is the first until
      * resolved_use_ranked_shared_units() takes another. Empty if the request came with its own, or if the pipeline
@@ -25,11 +25,11 @@ struct resolved {
     struct shared_units_worth_trying shared_units_worth_trying;
 };
 
-/* Returns whether costs decide a part of the request. */
+/* Returns whether the model or costs decide a part of the request. */
 bool resolved_needs_costs(const struct request *request);
 
-/* Copies the request and makes all of its choices. What it leaves open is decided by the costs of *setup. note may be
- * NULL. The caller releases *resolved in either case. */
+/* Copies the request and makes all of its choices. What it leaves open is decided by the model and the costs of *setup.
+ * note may be NULL. The caller releases *resolved in either case. */
 enum status resolved_make(struct resolved *resolved, const struct setup *setup,
                           const struct request *request, struct diag *note, struct diag *diag);
 void resolved_release(struct resolved *resolved);

@@ -13,7 +13,7 @@
 enum status routing_load(struct routing *routing, struct arena *arena,
                          const struct transformer *model, const char *text, struct diag *diag);
 
-/* Draws shares for all layers; alpha is above 0. */
+/* Draws the shares of the experts once, and gives them to all layers. alpha is above 0. */
 void routing_draw(struct routing *routing, struct arena *arena, const struct transformer *model,
                   double alpha, uint64_t seed);
 

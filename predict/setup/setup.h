@@ -37,7 +37,7 @@ struct setup {
     /* request.shared_units points here if the user gave it, or if setup_fill_open_fields() chose it */
     struct shared_units shared_units;
     struct routing routing; /* request.routing points here if the user gave it */
-    /* on the heap: request.offload_hidden_bytes_of, if setup_fill_open_fields() made it; else NULL */
+    /* on the heap: request.offload_hidden_bytes_by_subsequence, if setup_fill_open_fields() made it; else NULL */
     double *offload_hidden_bytes;
     /* is_partition_given: the user chose how sequences are cut; offload_given: the user chose what is offloaded */
     bool is_partition_given, offload_given;
@@ -53,17 +53,17 @@ struct setup {
 
 void setup_release(struct setup *setup);
 
-/* Fills the fields of the request that costs decide (predict/setup/resolved.h). A prediction does this by itself; other
- * code calls this function before it builds a schedule of the request. */
+/* Fills the fields of the request that the model or costs decide (predict/setup/resolved.h). A prediction does this by
+ * itself; other code calls this function before it builds a schedule of the request. */
 enum status setup_fill_open_fields(struct setup *setup, struct diag *diag);
 
 /* Loads the costs of device `name` in place of those that the cluster file names; NULL keeps these. */
 enum status setup_load_costs(struct setup *setup, const char *name, struct diag *diag);
 
 /* These functions load the parts of a setup. setup_load_model(): a model by its name; ignore: keys of its file to leave
- * unread; fields: fields to set. setup_load_cluster(): a cluster with its costs; nodes, gpus: how many of them are in
- * use; 0: that number follows from the other, or from the file if both are 0. setup_leave_request_open(): a request
- * with all choices open. */
+ * unread; fields: fields to set; NULL: none. setup_load_cluster(): a cluster with its costs; nodes, gpus: how many of
+ * them are in use; 0: that number follows from the other, or from the file if both are 0. setup_leave_request_open(): a
+ * request with all choices open. */
 enum status setup_load_model(struct setup *setup, const char *name, const char *ignore,
                              const char *fields, struct diag *diag);
 enum status setup_load_cluster(struct setup *setup, const char *name, int64_t nodes, int64_t gpus,

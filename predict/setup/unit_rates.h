@@ -10,7 +10,8 @@
 struct unit_rates {
     /* seconds for each token in the products of the forward; the backward takes twice that */
     double products_s_per_token;
-    double attention_s_per_pair; /* seconds of attention for a query and a key that it sees */
+    /* seconds of attention's forward for a query and a key that it sees */
+    double attention_s_per_pair;
     double backward_attention_s_per_pair;
 };
 

@@ -29,7 +29,7 @@ enum axis_value_type {
 struct grid_axis {
     const char *key;
     const char *values_text;         /* the text of the values, as "8K..256K:x2" */
-    bool is_axis_of_cluster_numbers; /* the values are of type AXIS_CLUSTER */
+    bool is_axis_of_cluster_numbers; /* the values are of type AXIS_OF_CLUSTER_NUMBERS */
     const char **value;
     size_t value_count, capacity;
 };

@@ -101,9 +101,8 @@ void validation_put_error(char *error, size_t room, const struct diag *diag);
 enum status validation_check_columns(const struct external_run *row, const struct prediction *p,
                                      struct diag *diag);
 
-/* Returns the relative error of a predicted figure for a row, in the unit of row->value: predicted / published - 1, but
- * published / predicted - 1 of a step's time, since tokens per second, whose error that is, are the same
- * measurement. */
+/* Returns the relative error of a predicted figure for a row, in the unit of row->value: predicted / published - 1. For
+ * a step's time it is published / predicted - 1, the error of tokens per second, which are the same measurement. */
 double validation_relative_error(const struct external_run *row, double predicted);
 
 /* Returns whether two rows are of one run: their source, place, framework, model and args agree. */
