@@ -5,7 +5,8 @@
  * step that fits is chosen, if it saves more than 0.5 % of the step. If it does not fit, options are added one after
  * the other, at most four, until it fits: in each round the option that lowers the missing memory most. Options that
  * would change nothing are left out. A round predicts only a limited number of options, those with the lowest bounds
- * (predict/bounds.h), so that large schedules do not take long.
+ * (predict/bounds.h), so that large schedules do not take long. alternatives_rank_suggestions() tries each option, and
+ * each pair of options, for a given size of memory.
  *
  * The folder predict/ is the library that predicts, plans, sweeps and validates training steps: it reads no options and
  * prints nothing. */

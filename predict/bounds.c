@@ -69,7 +69,7 @@ static double attention_forwards(const struct choices *c)
 
 /* Returns the seconds that one device takes for tokens [0, end) of a sequence in all layers, forward and backward.
  * Products count three times their forward, or twice if weights are frozen. seen: the flops of attention in the forward
- * of these tokens in one layer. */
+ * of these tokens in one layer, as the mean over the layers. */
 static double layers_compute_s(const struct choices *c, const struct min_s_per_flop *rates,
                                int64_t end, double seen)
 {

@@ -5,11 +5,11 @@
 
 #include "predict/setup/setup.h"
 
-/* Returns a lower bound of the step in seconds. In a pipeline with one chunk per stage, it is the computation of the
+/* Returns a lower bound of the step in seconds. In a plain pipeline (pipeline_is_plain()), it is the computation of the
  * last stage at the highest rates, plus the time of the stages before it for the forward of the first unit and the
- * backward of the last unit. In other pipelines it is the computation of all stages, divided by the number of ranks.
- * Products count at the rate of 32- or 16-bit operands, so products in 8 or 4 bits may beat the bound. The lengths of
- * subsequences in `choices` must be set. */
+ * backward of the last unit. Otherwise it is the computation of all ranks, divided by their number. Products count at
+ * the rate of 32- or 16-bit operands, so products in 8 or 4 bits may beat the bound. The lengths of subsequences in
+ * `choices` must be set. */
 double bound_step_s(const struct setup *setup, const struct choices *choices);
 
 /* The seconds of one layer, forward and backward of one micro-batch, on the ranks of one sequence. kernels_s: a rank's
@@ -39,7 +39,7 @@ double bound_optimizer_bytes(const struct choices *choices);
 double bound_saved_device_bytes(const struct choices *choices);
 
 /* Returns the bytes of activations that must be in host memory at once for one GPU. Without stages and subsequences,
- * these are the inputs of all layers but the last, if they are offloaded. With subsequences in a 1F1B pipeline or
+ * these are the inputs of all layers but the last, if they are offloaded. With subsequences in a plain pipeline or
  * without stages, and activations `ratio`, they are the offloaded parts of all subsequences but the last
  * (schedule/pipeline/ratios.h). Returns 0 otherwise. */
 double bound_saved_host_bytes(const struct choices *choices);

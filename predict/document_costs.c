@@ -49,7 +49,7 @@ double **document_costs_by_place(const struct ir *ir, const struct device_cost *
     return seconds;
 }
 
-/* A shape of work whose mask is MASK_DOCUMENTS. */
+/* A shape of work that work_pairs_depend_on_rank() accepts. */
 struct document_masked_work {
     const struct work *work;
     uint32_t shape;

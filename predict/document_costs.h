@@ -13,12 +13,12 @@ struct document_costs_options {
     double slowdown, peak_flop_per_s;
 };
 
-/* Returns an array with an element for each shape of the schedule: for a shape with MASK_DOCUMENTS, its seconds
- * by place (schedule/ir/visible.h); for others NULL. Returns NULL if no shape has that mask. Free it with
- * document_costs_free(). */
+/* Returns an array with an element for each shape of the schedule: for a shape that work_pairs_depend_on_rank()
+ * accepts, its seconds by place (schedule/ir/visible.h); for others NULL. Returns NULL if there is no such shape. Free
+ * it with document_costs_free(). */
 double **document_costs_by_place(const struct ir *ir, const struct device_cost *cost,
                                  const struct document_costs_options *options);
-/* Returns the seconds of one shape, whose mask is MASK_DOCUMENTS, on a rank. */
+/* Returns the seconds of one shape, which work_pairs_depend_on_rank() accepts, on a rank. */
 double document_cost_s(const struct ir *ir, const struct work *work, uint32_t rank,
                        const struct device_cost *cost,
                        const struct document_costs_options *options);
@@ -45,9 +45,9 @@ struct document_lateness_of_ranks document_lateness_of_ranks(const struct ir *ir
 
 void document_costs_free(double **seconds, uint32_t shapes);
 
-/* Returns the forward flops of attention's core in one layer for one sequence, a mean over the sequences of a step.
- * Only pairs that documents and the model's windows leave visible count, as in transformer_visible_attention_flops().
- * documents: NULL, or without sequences: each sequence is one document. */
+/* Returns the forward flops of attention's core in one layer for one sequence, as the mean over the layers and over the
+ * sequences of a step. Only pairs that documents and the model's windows leave visible count, as in
+ * transformer_visible_attention_flops(). documents: NULL, or without sequences: each sequence is one document. */
 double document_visible_flops(const struct documents *documents, const struct transformer *model,
                               int64_t seq);
 

@@ -304,7 +304,7 @@ enum status observed_add_recording(struct observation_set *o, const struct predi
                    : add_own_trace(o, p, trace, name, diag);
 }
 
-/* ---- points ---- */
+/* ---- points, and the spread of steps ---- */
 
 /* Orders observations by shape, step, op and seconds, so that those of a message's ranks follow each other, the fastest
  * first. */

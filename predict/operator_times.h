@@ -27,8 +27,7 @@ struct operator_times {
     /* with SCOPE_ATTENTION_FETCHES: the seconds in which the inputs of one tile are fetched. fetch_keys_and_values_s:
      * keys and values in the forward; fetch_all_inputs_s: all inputs in the backward */
     double fetch_keys_and_values_s, fetch_all_inputs_s;
-    /* over all ranks: elapsed_s if kernels took no time; 0 if there is no communication.
-     * operator_times_find_communication() sets it */
+    /* elapsed_s if kernels took no time; 0 if there is no communication. operator_times_find_communication() sets it */
     double communication_s;
 };
 

@@ -160,8 +160,8 @@ enum status prediction_simulate_without_kernels(struct sim_result *sim,
 
 /* Returns a lower bound in seconds of the step that prediction_memory() built. It is the largest of the following times
  * over the first ranks of all roles: the sum of the rank's kernels; the time for which its host issues all ops; and, in
- * a pipeline with one chunk per stage, the kernels of its units plus those of the stages before it for the forward of
- * the first unit and for the backward of the last unit. */
+ * a plain pipeline (pipeline_is_plain()), the kernels of its units plus those of the stages before it for the forward
+ * of the first unit and for the backward of the last unit. */
 double prediction_step_lower_bound_s(const struct prediction *prediction);
 
 /* The sums over all ops of the first rank of the first role: the seconds of its kernels, and the seconds for which its

@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* To find the share of the step that depends on numbers that were not measured, they are made slower by this factor. */
+/* To find the share of the step that depends on numbers that were not measured, these numbers are made slower by this
+ * factor. */
 static const double SLOWER = 1.1;
 
 double spreads_unmeasured_share(const struct spreads *spreads)

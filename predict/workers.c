@@ -50,7 +50,7 @@ enum status workers_run(size_t count, size_t result_size, workers_job_fn *functi
     if (count == 0)
         return STATUS_OK;
     memset(results, 0, count * result_size);
-    enum status status = engine_load(diag); /* what workers do is to simulate */
+    enum status status = engine_load(diag); /* jobs may simulate */
     if (status == STATUS_OK)
         status = pool_start(&pool, cores < count ? cores : count, do_job_in_child, &w, diag);
     while (status == STATUS_OK && ended < count && interrupt_caught_signal() == 0) {

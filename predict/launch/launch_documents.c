@@ -79,9 +79,9 @@ static enum document_naming naming_of_document(const struct launch *launch,
     return strcmp(base_name(path), base_name(document->file)) == 0 ? NAMED_THIS : NAMED_OTHER;
 }
 
-/* Reads a document that begins as JSON does, unless the command names another file. Sets *taken to whether it is the
- * DeepSpeed configuration; then fields are set from it, and a wrong value is an error. Faulty JSON, or JSON without a
- * key of DeepSpeed, is an error only if the command names the document's file. */
+/* Reads a document that begins as JSON does, unless naming_of_document() says NAMED_OTHER. Sets *taken to whether it is
+ * the DeepSpeed configuration; then fields are set from it, and a wrong value is an error. Faulty JSON, or JSON without
+ * a key of DeepSpeed, is an error only if the command names the document's file. */
 static enum status read_document(struct launch *launch, const char *name,
                                  const struct shell_file_from_here_document *document, bool *taken,
                                  struct diag *diag)

@@ -52,7 +52,7 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
                           kind_names[row->kind]);
     bool is_derived_from_rest =
         (row->field == LAUNCH_GLOBAL_BATCH || row->field == LAUNCH_DP_SHARD) &&
-        read.whole_number == -1; /* torchtitan's: as follows from the rest */
+        read.whole_number == -1; /* in torchtitan it follows from the rest */
     if (row->kind == LAUNCH_WHOLE_NUMBER && must_field_be_positive(row->field) &&
         read.whole_number < 1 && !is_derived_from_rest)
         return diag_error(diag, setting->place, STATUS_BAD_INPUT, "%s: %lld is below 1",

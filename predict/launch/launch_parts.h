@@ -79,7 +79,8 @@ enum status launch_set_field(struct launch *launch, const struct launch_row *row
  * separate, or if `usual` is NULL and the value switches the setting off ("false", "none", "0"). */
 bool launch_is_predicted_value(const char *usual, const char *value);
 /* Fills *value from the text of a setting of a kind. text NULL: the setting has no value, as a flag. Returns false if
- * the text is of another kind, or if it is NULL and the kind needs one. */
+ * the text is of another kind, if it is a whole number whose absolute value exceeds INT32_MAX, or if it is NULL and the
+ * kind needs one. */
 bool launch_parse_value(enum launch_kind kind, const char *text, struct launch_value *value);
 const struct launch_row *launch_row_find_by_setting(enum launch_framework framework,
                                                     const char *name);

@@ -6,8 +6,8 @@
 #include "predict/launch/shell.h"
 
 /* Reads the here-documents of a script, after its command that starts the training. A document that is JSON with
- * DeepSpeed's keys is the DeepSpeed configuration, unless the command names another file as such. Any other document
- * becomes a remark. */
+ * DeepSpeed's keys is the DeepSpeed configuration, unless the command names another file as such or starts Megatron-LM
+ * without naming one. Any other document becomes a remark. */
 enum status launch_read_here_documents(struct launch *launch, const char *name,
                                        const struct shell_script *script, struct diag *diag);
 

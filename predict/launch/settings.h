@@ -54,7 +54,7 @@ struct setting *settings_add(struct settings *settings, const char *name, const 
 /* Returns the last setting of that name; NULL: there is none. */
 const struct setting *settings_find(const struct settings *settings, const char *name);
 
-/* Appends, as a decimal number, the whole number that `digits` write in a base (2, 8, 10 or 16); '_' between digits is
+/* Appends, as a decimal number, the whole number that `digits` write in a base (2, 8, 10 or 16); a '_' after a digit is
  * skipped. Returns false and appends nothing if there is another character or no digit, or if the number exceeds
  * INT64_MAX. */
 bool settings_put_decimal(struct text *out, const char *digits, unsigned base);

@@ -4,7 +4,7 @@
  * It understands assignments of literal values, read -d '' A <<EOF, +=, arrays (A=( ... ), A+=( ... )), $A, ${A},
  * ${A:-default}, ${A:=default}, ${A:+other}, "${A[@]}", $((arithmetic)), quotes, continued lines, comments,
  * here-documents, `if` over strings, numbers and -z or -n, && and ||, parentheses within [[ ]], bash -c '...', eval,
- * and of #SBATCH lines those that say how many nodes and GPUs there are.
+ * and of #SBATCH lines those that say how many nodes, GPUs and tasks there are.
  *
  * It does not run commands in $( ) and ` `, loops, case, tests of files, or `if` over any of these. A word that depends
  * on them is open: it holds the text of the unknown part between two marks (predict/launch/settings.h). Commands inside

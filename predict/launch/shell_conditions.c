@@ -142,6 +142,8 @@ static enum shell_answer evaluate_condition(const struct shell_word *word, size_
     return c.is_condition_unreadable || c.next_word < c.end ? ANSWER_OPEN : answer;
 }
 
+/* ---- commands ---- */
+
 enum shell_answer shell_answer_of_command(const struct shell_words *words)
 {
     const char *name = words->word_count > 0 ? words->word[0].text : "";

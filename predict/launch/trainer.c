@@ -360,7 +360,7 @@ static enum status add_weight_options(struct launch *l, struct launch_known_fact
         launch_add_option(l, launch_has_field(l, LAUNCH_RESHARD) ? LAUNCH_RESHARD : LAUNCH_SHARDING,
                           "reshard", "never");
     if (is_zero_requested(l) &&
-        weights >= CHOICE_WEIGHTS_ZERO2) /* trainer.py has no_sync() without DeepSpeed only */
+        weights >= CHOICE_WEIGHTS_ZERO2) /* trainer.py calls no_sync() only without DeepSpeed */
         launch_add_option(l, LAUNCH_ZERO, "grad-sync", "each");
     if (is_zero_requested(l) && (launch_field_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "cpu") ||
                                  launch_field_text_is(l, LAUNCH_OPTIMIZER_DEVICE, "nvme")))

@@ -89,7 +89,7 @@ void launch_set_axolotl_fields(struct launch *l, const struct choices *c)
     if (c->cp > 1)
         launch_set_text(l, LAUNCH_ROTATE, gathers_keys ? "allgather" : "p2p");
     if (gathers_keys)
-        launch_set_count(l, LAUNCH_PACKING, 1); /* varlen_llama3 has packed sequences only */
+        launch_set_count(l, LAUNCH_PACKING, 1); /* varlen_llama3 takes only packed sequences */
     if (c->kernels == KERNELS_LIGER)
         add_table_option(l, "kernels", "liger");
     if (c->loss == LOSS_FUSED) {

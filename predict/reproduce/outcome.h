@@ -44,8 +44,8 @@ struct entry_outcome outcome_of_entry(const struct reproduction *r, size_t entry
 void outcome_put_sentence(struct text *out, const struct entry_outcome *outcome);
 
 /* Appends a paragraph on what agrees and what does not: the sentence of outcome_put_sentence(), the point with the
- * largest error, each wrong verdict or length, the entry's reason if it is not matched, each claim, and the entry's
- * note. */
+ * largest error, each point whose outcome is wrong, the entry's reason if it is not matched, each claim, and the
+ * entry's note. */
 void outcome_put_paragraph(struct text *out, const struct reproduction *r, size_t entry);
 
 #endif

@@ -17,7 +17,7 @@
 enum job_kind {
     JOB_PREDICT_VALIDATION_RUN, /* predicts a run of the validation, for rows of measurements */
     JOB_PREDICT_CELL,           /* predicts a cell, for grids */
-    JOB_TRACE,                  /* draws a timeline; the caller does these jobs */
+    JOB_TRACE,                  /* draws a timeline; the caller does these jobs by itself */
 };
 
 struct reproduction_job {

@@ -10,7 +10,7 @@
 
 enum { ROUTING_DRAWS = 20 };
 
-/* The time that uneven routing costs a step. All-zero: routing is even. */
+/* The time that uneven routing costs a step. All-zero: routing is even, or that of a schedule file. */
 struct routing_draws {
     bool is_uneven; /* routing is not even */
     /* fullest_rank: of the ranks with different experts, the one that has the most copies in the largest number of

@@ -73,7 +73,7 @@ void choice_row_store(const struct choice_row *row, struct request *r, int64_t v
 
 _Static_assert(sizeof(bool) == sizeof(uint8_t), "members of one byte are numbers");
 
-/* ---- functions over all rows ---- */
+/* ---- values, notes and options of rows ---- */
 
 const char *choice_value_name(const struct choice_value *value)
 {

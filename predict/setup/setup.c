@@ -63,7 +63,7 @@ static enum status refuse_model_without_schedule(struct setup *setup, const char
         return STATUS_OK;
     }
     if (transformer_load_dense(&dense, &setup->arena, name, ignore, NULL) == STATUS_OK &&
-        !transformer_put_unmodelled(&left, &dense)) /* a model in one line stays as it is */
+        !transformer_put_unmodelled(&left, &dense)) /* a line of fields is loaded as it is */
         transformer_put_line(&line, &dense, true);
     enum status status = diag_error(
         diag, (struct loc){.name = setup->model.name}, STATUS_BAD_INPUT,

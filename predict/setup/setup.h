@@ -1,7 +1,8 @@
 /* predict/setup/setup.h: the inputs of a prediction: a model, a cluster with its costs, and a request, which is the
  * plain struct of choices that the caller fills (schedule/choices/choices.h).
  *
- * The folder predict/setup/ loads a model, a cluster and choices, and fills the choices that only costs can decide. */
+ * The folder predict/setup/ loads a model, a cluster and choices, and fills the choices that the model or costs
+ * decide. */
 #ifndef PREDICT_SETUP_SETUP_H
 #define PREDICT_SETUP_SETUP_H
 

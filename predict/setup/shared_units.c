@@ -319,6 +319,8 @@ double shared_units_step_s(const struct setup *setup, const struct choices *choi
     return simulated_step_s(&c, &costs);
 }
 
+/* ---- the ranking ---- */
+
 /* Returns whether stages can share these subsequences (multiplex_append_unmet_conditions()): for example, a shared
  * subsequence must have a token for each stage. */
 static bool can_stages_share_subsequences(const struct choices *c)

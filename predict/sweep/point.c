@@ -13,7 +13,7 @@
 const char *const sweep_status_names[SWEEP_STATUS_COUNT] = {"fits", "may fit", "does not fit",
                                                             "refused", "failed"};
 
-/* ---- cells ---- */
+/* ---- cells, the header, and rows of failures ---- */
 
 /* The destination of the cells of a row, or of the header with the names of the columns. The same calls make both, so
  * that they cannot disagree. */

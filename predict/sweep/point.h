@@ -14,7 +14,7 @@ enum sweep_status {
     SWEEP_FITS,
     SWEEP_MAY_FIT,      /* what is predicted does not fit, and the run needs less (--at-most) */
     SWEEP_DOES_NOT_FIT, /* the column `reason` says what is missing */
-    SWEEP_REFUSED,      /* the options contradict each other; `reason` is the message */
+    SWEEP_REFUSED,      /* the options cannot be predicted; `reason` is the message */
     SWEEP_FAILED,       /* the prediction could not be made: a process died, a file went away */
     SWEEP_STATUS_COUNT
 };

@@ -218,7 +218,7 @@ static void answer_job(void *context, size_t job, void *result)
     validation_predict(context, job, result);
 }
 
-/* ---- rows ---- */
+/* ---- runs and rows ---- */
 
 static bool metric_needs_time(const struct external_run *row)
 {

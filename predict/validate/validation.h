@@ -1,8 +1,9 @@
 /* predict/validate/validation.h: predicts published figures. Rows of a table give runs, each run is predicted, and the
  * answer is compared with the rows. A row's `args` are options of the command `predict`, which the caller reads. Rows
- * with the same args share a prediction. Runs are predicted in child processes, as many at once as there are cores.
- * Verdicts and longest lengths depend only on memory, so they are not simulated. A longest length is searched among the
- * layouts of the row's group "lengths", or, without such a group, among the length of the args times powers of two. */
+ * with the same args, GPUs and length share a prediction, unless a metric needs one of its own (a longest length, a
+ * speed-up, saved activations). Runs are predicted in child processes, as many at once as there are cores. Verdicts and
+ * longest lengths depend only on memory, so they are not simulated. A longest length is searched among the layouts of
+ * the row's group "lengths", or, without such a group, among the length of the args times powers of two. */
 #ifndef PREDICT_VALIDATE_VALIDATION_H
 #define PREDICT_VALIDATE_VALIDATION_H
 
