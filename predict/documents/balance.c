@@ -1,7 +1,7 @@
 /* predict/documents/balance.c: distributes sequences over ranks and micro-batches such that these have about equally
- * many visible pairs of a query and a key. It deals out the sequence with the most pairs first, each to the group that
- * has the fewest so far (longest processing time first), with equally many sequences in each group. WLB-LLM (arXiv
- * 2503.17924) and FlexSP (arXiv 2412.01523) balance the cost of attention, too, instead of tokens. */
+ * many visible pairs of a query and a key. It deals out the sequences, those with the most pairs first, each to the
+ * group that has the fewest so far (longest processing time first), with equally many sequences in each group. WLB-LLM
+ * (arXiv 2503.17924) and FlexSP (arXiv 2412.01523) balance the cost of attention, too, instead of tokens. */
 #include "predict/documents/packing.h"
 
 #include <stdlib.h>

@@ -9,7 +9,8 @@
 
 #include <string.h>
 
-/* Adds remarks if neither a file nor an option gives the model, or the tokens of a sequence. */
+/* Adds remarks if neither a file nor an option gives the model, or the tokens of a sequence. A launch of torchtitan
+ * gets none about the model. */
 static void remark_missing_model_or_length(struct launch *launch, struct launch_known_facts given)
 {
     if (!given.is_model_known && !launch_has_option(launch, "model") &&

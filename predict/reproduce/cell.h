@@ -72,7 +72,7 @@ struct cell_answer {
     bool has_succeeded;
     char error[200]; /* the message, if has_succeeded is false */
     bool fits;
-    char missing_memory_name[96]; /* if it does not fit: which memory is missing */
+    char missing_memory_name[96]; /* if it does not fit: the memory that does not suffice */
     double value[MEASURE_COUNT];  /* NAN: the value is not known */
 };
 

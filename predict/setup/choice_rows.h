@@ -122,7 +122,8 @@ void choices_fill_identity(int64_t identity[CHOICE_NAME_COUNT], const struct cho
 void choices_put_all_as_text(struct text *out, const struct choices *c);
 
 /* Appends "--strategy 2d --cp 8 --hp 8 ...": the options that reproduce the request, without those of the model, the
- * cluster, the length, the batch and the scope. Options with their default value are left out. */
+ * cluster, the length, the batch and the scope. Most options with their default value are left out; --strategy never
+ * is, nor is --partition with subsequences. */
 void request_put_options(struct text *out, const struct request *request);
 
 /* Appends the share of saved activations that is offloaded: "adaptive", "full" or a number. It says

@@ -10,7 +10,8 @@
 
 /* ---- members of structs ---- */
 
-/* Returns the value of a row's member of a request. These members are signed, since -1 stands for an open choice. */
+/* Returns the value of a row's member of a request. Members of 4 and 8 bytes are signed, since -1 stands for an open
+ * choice. */
 static int64_t request_member_value(const struct choice_row *row, const struct request *r)
 {
     const char *at = (const char *)r + row->request.offset;
