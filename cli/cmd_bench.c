@@ -1,4 +1,6 @@
-/* longhaul bench: times single pieces of work on a backend, for calibrate. */
+/* longhaul bench: times single pieces of work on a backend, for calibrate or, with --cluster-out, for a cluster file.
+ *
+ *  */
 #include "cli/command.h"
 
 #include "base/c_locale.h"
@@ -196,9 +198,10 @@ static void set_points_header(struct points *points, bool quick, const char *dty
     points_add_header_line(points, (struct loc){0}, "dtype", dtype);
 }
 
-/* If the processor measured the points, adds a header line with the bandwidth of the host's memory: the bytes per
- * second that the largest addition moved in its p10 time (the 10th percentile of its times). Adds nothing if no
- * addition was measured. */
+/* If the backend is cpu, adds a header line with the bandwidth of the host's memory: the bytes per second that the
+ * largest addition moved in its p10 time (the 10th percentile of its times). Adds nothing if no addition was measured.
+ *
+ *  */
 static void set_header_of_host_bandwidth(struct points *points, const char *backend)
 {
     const struct point *largest = NULL;
@@ -313,8 +316,8 @@ static const char *points_path_option(const struct options *options)
     return path != NULL || others ? path : "-";
 }
 
-/* Returns the error of a command that an interrupt ended. If points were measured, the message says how many, and where
- * they were written or, if rows go nowhere (points_path_option() is NULL), that they are lost. */
+/* Returns the error of a command that an interrupt ended. If points were measured, the message says how many are
+ * written, and where, or that they are lost, if neither rows (points_path_option()) nor JSON are written. */
 static enum status report_interrupted_measurement(const struct points *points, size_t count,
                                                   const struct options *options, struct diag *diag)
 {

@@ -1,4 +1,5 @@
-/* longhaul help: prints the commands and their options in several forms. All come from the tables of options. */
+/* longhaul help: prints the commands and their options in several forms. All come from the tables of commands and
+ * options. */
 #include "base/arena.h"
 #include "cli/command.h"
 #include "cli/common/output.h"

@@ -43,7 +43,7 @@ static bool is_json(const struct list_output *l)
  * (cli/common/rows.h). */
 /* clang-format off */
 #define NAME {"name", "", NULL, COLUMN_NAME, 1 - COLUMN, NULL}
-#define PROSE_COLUMN {NULL, "", NULL, COLUMN_TEXT, 0, NULL} /* only text: the columns after it as one */
+#define PROSE_COLUMN {NULL, "", NULL, COLUMN_TEXT, 0, NULL} /* text only: joins the columns after it */
 static const struct column summary_columns[] = {NAME, {"summary", "", NULL, COLUMN_TEXT, 0, NULL}};
 static const struct column strategy_columns[] = {
     NAME,
@@ -516,6 +516,8 @@ static enum status show_device(struct list_output *l, const char *name, struct d
     rows_end(&l->rows);
     return STATUS_OK;
 }
+
+/* ---- the table of lists, and the command ---- */
 
 static const struct list_command_row {
     const char *name, *summary;

@@ -201,9 +201,9 @@ static bool is_choice_shared_by_plan_rows(const struct choice_row *row)
     return !row->is_alias && !choice_row_is_printed(row);
 }
 
-/* Appends the command "longhaul predict --model ..." with the options that all rows of the ranking share. With the
- * options of a row after it, it predicts that row. With GOAL_GPUS it has no number of GPUs, since the search finds
- * that number. */
+/* Appends the command "longhaul predict --model ..." with the options that all rows of the ranking share. Followed by
+ * the options of a row, it predicts that row. With GOAL_GPUS it also needs --gpus, and with GOAL_LONGEST --seq, whose
+ * values the search finds. */
 static void put_command_shared_by_rows(struct text *out, const struct options *options,
                                        enum plan_goal goal)
 {
@@ -254,8 +254,8 @@ static void winner_batches_release(struct winner_batches *b)
     arena_release(&b->arena);
 }
 
-/* Predicts the winner again, and writes its traces, plan.json and its page to the folder of -o. brief: no
- * alternative is searched that the report could suggest. */
+/* Predicts the winner again, and writes its traces, plan.json and its page to the folder of -o. If `brief`, skips the
+ * search for an alternative that the report would suggest. */
 static enum status write_files_of_winner(const struct options *options, struct setup *setup,
                                          const struct plan_report *search, bool brief,
                                          struct diag *diag)

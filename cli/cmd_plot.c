@@ -85,8 +85,8 @@ const struct option_set plot_options = {"figure", rows, ARRAY_LEN(rows)};
 
 /* ---- a function per figure ---- */
 
-/* Loads the table of a trace that is drawn: that of memory or, without `memory`, that of ops. If
- * memory is drawn in a window of ops, loads both; `path` must then be a folder. */
+/* Loads the table of a trace that is drawn: that of memory if `memory`, else that of ops. If memory is drawn in a
+ * window of ops, loads both; `path` must then be a folder. */
 static enum status load_trace(struct trace *trace, const char *path,
                               const struct figure_options *wanted, bool memory, struct diag *diag)
 {
@@ -237,8 +237,8 @@ static enum status plot_error(struct figure *f, const char *path,
     return figure_from_table(f, path, wanted, figure_error, diag);
 }
 
-/* The scales that the y axis of a figure can have. SCALE_NONE: there is no y axis. SCALE_EITHER: linear, or logarithmic
- * with --y-log. */
+/* The scales that the y axis of a figure can have. SCALE_NONE: the figure has no y axis of numbers. SCALE_EITHER:
+ * linear, or logarithmic with --y-log. */
 enum y_scale { SCALE_NONE, SCALE_LINEAR, SCALE_EITHER, SCALE_LOGARITHMIC };
 
 static const struct figure_kind {
@@ -356,7 +356,7 @@ static enum status check_y_scale(const struct figure_kind *plot,
     return STATUS_OK;
 }
 
-/* ---- the path of the figure ---- */
+/* ---- writing the figure, and the command ---- */
 
 static bool ends_in(const char *path, const char *ending)
 {

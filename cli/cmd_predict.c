@@ -214,8 +214,8 @@ static void put_first_warning(struct text *out, const struct diag *note)
         text_append(out, found + sizeof head - 1, strcspn(found, "\n") - (sizeof head - 1));
 }
 
-/* Returns whether the command of `plan` that is proposed keeps the option of a choice. It drops the options of the
- * layout, since `plan` searches for the layout. */
+/* Returns whether the command of `plan` that is proposed keeps the option of a choice. The command drops the options of
+ * the layout, since `plan` searches for the layout. */
 static bool is_choice_kept_by_search(const struct choice_row *row)
 {
     return row->subject != CHOICE_LAYOUT;

@@ -33,8 +33,8 @@ static bool has_file(const char *folder, const char *name)
     return is_index_there;
 }
 
-/* Makes the page of a folder that `predict -o` wrote. Refuses the folder of a run, which has only
- * measured ops, and any other folder. */
+/* Makes the page of a folder that has a prediction.json, as those of `predict -o` and `plan -o` have. Refuses the
+ * folder of a run, which has only measured ops, and any other folder. */
 static enum status page_of_folder(struct page *page, const char *path, const char *title,
                                   struct diag *diag)
 {

@@ -89,9 +89,9 @@ static enum status verdict_of_printed_rows(const struct sweep_journal *journal, 
     return status;
 }
 
-/* Ends a sweep whose points are all predicted. For a part of a sweep (--part), prints a line that says where its rows
- * are, unless an earlier run wrote the whole sweep. For a whole sweep, writes the rows in the order of the grid, unless
- * an earlier run wrote them; prints the summary if they are in a file; and returns the verdict. */
+/* Ends a sweep, or a part of one (--part), whose points are all predicted. For a part, prints a line that says where
+ * its rows are, unless an earlier run wrote the whole sweep. For a whole sweep, writes the rows in the order of the
+ * grid, unless an earlier run wrote them; prints the summary if they are in a file; and returns the verdict. */
 static enum status finish_sweep(struct sweep_journal *journal, const struct sweep_options *sweep,
                                 const struct options *options, struct diag *diag)
 {

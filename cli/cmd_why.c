@@ -95,7 +95,7 @@ static void put_gib(struct text *out, const char *before, uint64_t bytes, const 
  * (cli/common/rows.h). */
 /* clang-format off */
 static const struct column sites[] = {
-    {NULL, "allocated at", NULL, COLUMN_NAME, -60, NULL}, /* cut to the width of the screen */
+    {NULL, "allocated at", NULL, COLUMN_NAME, -60, NULL}, /* cut to 60 bytes */
     {"where", NULL, NULL, COLUMN_NAME, 0, "The line of code that allocated."},
     {"bytes", "bytes", NULL, COLUMN_BYTES_WITH_UNIT, 10, NULL},
     {NULL, "share", NULL, COLUMN_SHARE, 7, NULL},

@@ -1,9 +1,10 @@
-/* cli/common/idle_options.h: notes about options that were given but change nothing, or less than they say, because
- * the configuration lacks the part that they set.
+/* cli/common/idle_options.h: notes about options that were given but change nothing, or less than they say, because the
+ * configuration lacks the part that they set.
  *
  * A command that makes several configurations adds each of them: only options that none of them uses are noted.
  *
- * The folder cli/common/ holds what all commands share: options, tables, JSON, the layout of a screen, progress. */
+ * The folder cli/common/ holds what commands share: options, tables, the head of JSON, HTML pages, the layout of a
+ * screen, progress. */
 #ifndef CLI_COMMON_IDLE_OPTIONS_H
 #define CLI_COMMON_IDLE_OPTIONS_H
 
@@ -33,11 +34,10 @@ void idle_options_add_configuration(struct idle_options *idle, const struct opti
 /* Returns whether every option that was given is used, so that further configurations cannot change the notes. */
 bool idle_options_are_all_used(const struct idle_options *idle);
 
-/* Adds to `note` a message for each given option that no configuration uses. */
+/* Adds to `note` each note of a given option that applies in every configuration that was added. */
 void idle_options_add_notes(const struct idle_options *idle, struct diag *note);
 
-/* Adds to `note` a message for each given option that a configuration does not use. For a command that makes only
- * one configuration. */
+/* Adds to `note` each note of a given option that applies in this configuration. For a command that makes only one. */
 void note_idle_options_of_prediction(const struct options *options, const struct request *r,
                                      const struct choices *c, struct diag *note);
 

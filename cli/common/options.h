@@ -2,7 +2,7 @@
  *
  * An option is --name VALUE or --name=VALUE; a name of one letter is -n VALUE; a flag has no value. Each may be given
  * once, except OPTION_REPEATABLE ones. What is not an option is an argument, as is everything after "--". Values are
- * checked while parsing, so that a command only sees valid ones; the command checks which options fit together.
+ * checked against their kind while parsing; the command checks free texts, and which options fit together.
  *
  * Messages begin with the option: "--seq: error: ...". */
 #ifndef CLI_COMMON_OPTIONS_H
@@ -87,8 +87,8 @@ enum status options_set_as_if_given(struct options *options, const char *name, c
 /* Fails if the option does not accept the value, with the same message as options_parse(). */
 enum status options_check_value(const struct option *option, const char *value, struct diag *diag);
 
-/* Replaces the text of an option. The new text has to outlive the options. Whether the option counts as given does not
- * change. */
+/* Replaces the text of an OPTION_TEXT. The new text has to outlive the options. Whether the option counts as given does
+ * not change. */
 void options_replace_text(struct options *options, const char *name, const char *text);
 
 /* Treats an option as not given and without a fallback from now on. */

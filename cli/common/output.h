@@ -17,7 +17,7 @@ void command_begin_json(struct json_out *json, const char *schema);
 /* Writes a result to standard output. A full disk or a closed pipe is an error. */
 enum status command_print(const struct text *text, struct diag *diag);
 
-/* Prints notes on standard error, for example which values were filled in. It is not called after an error. */
+/* Prints notes on standard error, for example which values were filled in. */
 void command_print_notes(const struct diag *note);
 
 /* Call it last. If a signal arrived (base/interrupt.h) and *diag has a message, prints the message

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 enum {
-    SCREEN_WIDTH_ASSUMED = 80, /* the columns that are assumed for a terminal of unknown width */
+    SCREEN_WIDTH_ASSUMED = 80, /* of terminals of unknown width, and of help and bars in a pipe */
     SCREEN_WIDTH_MIN = 40,
     SCREEN_WIDTH_MAX = 100, /* longer lines are hard to read */
     INDENT = 2,

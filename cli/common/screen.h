@@ -1,9 +1,9 @@
-/* cli/common/screen.h: the first page of an answer, laid out for a terminal or for a pipe.
+/* cli/common/screen.h: lays out answers, help and messages for a terminal or for a pipe.
  *
- * On a terminal, text is wrapped at its width, a command is continued with a backslash at the end of a line so
- * that it can still be pasted, and the verdict and headings are in colour unless NO_COLOR is set. In a pipe or a
- * file nothing but help is wrapped: a sentence or a command is one line, and there is no colour. Bars are at most 80
- * columns wide. */
+ * On a terminal, text is wrapped at its width, and a command is continued with a backslash at the end of a line so that
+ * it can still be pasted. Unless NO_COLOR is set or TERM says that the terminal can do neither, the verdict is in
+ * colour and headings are bold. In a pipe or a file nothing but help is wrapped: a sentence or a command is one line,
+ * and there is no colour. Bars are at most 80 columns wide. */
 #ifndef CLI_COMMON_SCREEN_H
 #define CLI_COMMON_SCREEN_H
 

@@ -44,8 +44,8 @@ enum sheet_block_kind {
 extern const char *const sheet_kind_names[SHEET_KIND_COUNT];
 extern const char *const sheet_tone_names[]; /* indexed by enum screen_tone */
 
-/* A sheet that is being written. Exactly one member is set. With `screen`, each call prints its text at once, and
- * sheet_begin() and sheet_end() do nothing. With `json`, the calls write the array "sheet". */
+/* A sheet that is being written. Exactly one member is set. If it is `screen`, each call prints its text at once, and
+ * sheet_begin() and sheet_end() do nothing. If it is `json`, the calls write the array "sheet". */
 struct sheet {
     const struct screen *screen;
     struct json_out *json;

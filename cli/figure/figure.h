@@ -1,8 +1,7 @@
 /* cli/figure/figure.h: figures: data as CSV and the script of plots/ that draws it.
  *
- * A figure holds the CSV that its script reads and the variables that the script says it needs, both made from a file
- * that longhaul wrote. figure_draw() runs gnuplot on them; names and paths from the user reach gnuplot only as quoted
- * text.
+ * A figure holds the CSV that its script reads and the variables that the script says it needs, both made from results
+ * of longhaul. figure_draw() runs gnuplot on them; names and paths from the user reach gnuplot only as quoted text.
  *
  * The folder cli/figure/ draws figures: each from CSV by a script of plots/. */
 #ifndef CLI_FIGURE_FIGURE_H
@@ -24,7 +23,7 @@ struct figure {
     int width, height;
     int narrow_height; /* the height if the figure is FIGURE_NARROW wide; 0: the same as height */
     struct text csv;   /* CSV that the script reads */
-    struct text gnuplot_settings; /* commands of gnuplot that set the script's variables */
+    struct text gnuplot_settings; /* commands that set the script's variables and ticks of axes */
 };
 void figure_release(struct figure *figure);
 

@@ -265,9 +265,9 @@ out:
     return status;
 }
 
-/* Appends the points of line number `line`, each with the number in `column` as its y. Rows without a number are
- * left out. With `all`, the line has all rows of the sweep, otherwise only those that belong to it. column SIZE_MAX:
- * appends nothing. */
+/* Appends the points of line number `line`, each with the number in `column` as its y. Rows without a number are left
+ * out. If `all`, the line has all rows of the sweep, otherwise only those that belong to it. column SIZE_MAX: appends
+ * nothing. */
 static void put_points_of_mfu_line(struct text *out, const struct curves *c, size_t line, bool all,
                                    size_t column)
 {

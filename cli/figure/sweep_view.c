@@ -129,8 +129,8 @@ size_t sweep_axis_index_of_text(const struct sweep_axis *axis, const char *text)
 }
 
 /* TICK_LETTER: the width of a letter of a tick's text, in units of figure->width. TICK_LETTERS: the number of letters
- * for which every figure has room. TICKS, UPRIGHT_TICKS: the most ticks on an axis with horizontal texts, and with
- * vertical ones; if there are more values, every second, third or further one has a tick. */
+ * for which every figure has room. TICKS, UPRIGHT_TICKS: an axis of horizontal or of vertical texts with this many
+ * values, or more, has a tick only at every second, third or further one. */
 enum { TICK_LETTER = 7, TICK_LETTERS = 6, TICKS = 16, UPRIGHT_TICKS = 40 };
 
 void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct sweep_axis *axis,

@@ -34,7 +34,7 @@ void sweep_view_release(struct sweep_view *view);
 size_t sweep_view_last_varying_axis(const struct sweep_view *view, const size_t *except,
                                     size_t excepted);
 
-/* Finds the column `wanted`, or `fallback` if `wanted` is NULL. With `of_axes` the column must be an axis. */
+/* Finds the column `wanted`, or `fallback` if `wanted` is NULL. If `of_axes`, the column must be an axis. */
 enum status sweep_view_choose_column(const struct sweep_view *view, const char *wanted,
                                      const char *fallback, bool of_axes, size_t *column,
                                      struct diag *diag);
@@ -53,9 +53,10 @@ enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *vi
                             struct diag *diag);
 /* Returns the index of a value on the axis, which must have that value. */
 size_t sweep_axis_index_of_text(const struct sweep_axis *axis, const char *text);
-/* Sets the ticks of the axis `which`, "x" or "y", at its values or, with `index`, at their indices (cells of a
- * heatmap). If there are too many to be read, some are omitted. Texts of the x axis that are wider than `room` points
- * are written vertically, and the figure grows by what the longest of them has beyond 6 letters. */
+/* Sets the ticks of the axis `which`, "x" or "y", at its values or, if `index`, at their indices (cells of a heatmap).
+ * If there are too many to be read, some are omitted. If the longest text of the x axis is wider than `room` points,
+ * all its texts are written vertically. The figure grows by what the longest vertical text of the x axis, or the
+ * longest text of the y axis, has beyond 6 letters. */
 void sweep_axis_set_ticks(struct figure *figure, const char *which, const struct sweep_axis *axis,
                           bool index, int room);
 

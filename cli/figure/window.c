@@ -8,7 +8,7 @@
 enum { KEY_OP, KEY_LAYER, KEY_CHUNK, KEY_STEP, KEY_COUNT };
 static const char *const key_names[KEY_COUNT] = {"op", "layer", "chunk", "step"};
 
-/* The ops that a window selects, by phase and by ranges of their labels. */
+/* The ops that a window selects, by phase and by ranges of op, layer, chunk and step. */
 struct op_selection {
     const char *phase; /* the name of the phase, of phase_length characters; NULL: any phase */
     size_t phase_length;

@@ -26,7 +26,7 @@ void stored_prediction_release(struct stored_prediction *stored);
 enum status stored_read_waterfall(struct stored_prediction *stored, struct waterfall *waterfall,
                                   struct diag *diag);
 
-/* Reads the ops of a trace or, with `memory`, its memory. path: a folder, whose ops.csv or memory.csv is read; or the
+/* Reads the memory of a trace if `memory`, else its ops. path: a folder, whose memory.csv or ops.csv is read; or the
  * file itself, which for ops may be a recording of the PyTorch profiler. */
 enum status stored_load_trace(struct trace *trace, const char *path, bool memory,
                               struct diag *diag);

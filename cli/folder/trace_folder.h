@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* The name of the page that `report` writes to a folder. */
+/* The name of the page that `report` and `plan -o` write to a folder. */
 #define TRACE_FOLDER_PAGE "report.html"
 
 /* The name of the output of `plan --json`, in the folder that has the trace of the search's winner. */

@@ -1,4 +1,4 @@
-/* cli/folder/traces_out.h: the files that `predict -o DIR` writes. */
+/* cli/folder/traces_out.h: the files that `predict -o DIR` and, but for the page, `plan -o DIR` write. */
 #ifndef CLI_FOLDER_TRACES_OUT_H
 #define CLI_FOLDER_TRACES_OUT_H
 

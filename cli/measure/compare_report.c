@@ -144,7 +144,7 @@ static void print_memory(struct text *out, const struct compare_report *report)
     }
 }
 
-/* ---- the columns of all tables ---- */
+/* ---- tables ---- */
 
 /* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */

@@ -22,7 +22,7 @@ struct compare_report {
     const char *work_fused_into_op_before;
     int shown_group_table; /* enum compare_criterion: only this table of groups is shown; -1: not given */
     size_t listed_ops_max; /* how many ops are listed */
-    bool shows_all;        /* every table and row is printed, not only one screen */
+    bool shows_all; /* all groups, arenas, peaks and operators are printed, not only one screen */
     /* columns at which the lines above the tables are wrapped; 0: they are not wrapped */
     size_t wrap_width;
     double tolerance; /* the tolerance of the verdict; 0: none was asked for */
@@ -42,8 +42,8 @@ enum {
 };
 extern const struct row_table compare_tables[COMPARE_TABLE_COUNT];
 
-/* Puts the rows of a table of groups that have the largest differences, at most `most`. Returns how many rows are left
- * out. */
+/* Puts the rows of a table of groups, those with the most measured time first, at most `most` of them. Returns how many
+ * rows are left out. */
 size_t compare_report_put_groups(struct rows *rows, const struct comparison *comparison,
                                  enum compare_criterion by, size_t most);
 

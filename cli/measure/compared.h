@@ -42,7 +42,7 @@ enum status recording_load(struct recording *recording, struct kineto_issue *iss
 enum status compared_make(struct compared *compared, const char *predicted, const char *measured,
                           struct diag *diag);
 /* Explains the difference between a prediction and a measured run. measured[count]: one trace of `run`, or recordings
- * of the PyTorch profiler, one for each rank. *explanation must be all-zero; release it even after an error. */
+ * of the PyTorch profiler, each of another rank. *explanation must be all-zero; release it even after an error. */
 enum status compared_explain(struct explanation *explanation, const char *predicted,
                              const char *const *measured, size_t count, struct diag *diag);
 void compared_release(struct compared *compared);

@@ -97,7 +97,8 @@ void explain_report_put_causes(struct rows *rows, const struct explanation *e)
     rows_end(rows);
 }
 
-/* True if the table shows rank i: it shows all ranks or, if these are too many, the first ones and the slowest one. */
+/* True if the table shows rank i: it shows all ranks or, if these are too many, the first ones and the one that waits
+ * least. */
 static bool is_rank_shown(const struct explanation *e, size_t i)
 {
     return e->rank_count <= RANKS_SHOWN || i == e->least_waiting_rank_index ||

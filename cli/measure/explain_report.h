@@ -13,8 +13,8 @@
 enum explain_table_id { EXPLAIN_TABLE_CAUSES, EXPLAIN_TABLE_RANKS, EXPLAIN_TABLE_COUNT };
 extern const struct row_table explain_tables[EXPLAIN_TABLE_COUNT];
 
-/* Appends the causes, and a table of what each rank spends. Text is wrapped at `width` columns; 0: it is not
- * wrapped. */
+/* Appends the causes, and a table of what ranks spend beyond the prediction, at most eight of them. Text is wrapped at
+ * `width` columns; 0: it is not wrapped. */
 void explain_report_print(struct text *out, const struct explanation *explanation, size_t width);
 void explain_report_print_json(struct json_out *json, const struct explanation *explanation);
 

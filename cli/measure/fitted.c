@@ -216,8 +216,8 @@ static enum status print_device(struct fitted *fitted, const char *path, const c
     return status;
 }
 
-/* Returns the path by which the cluster's file names another file: its name if both are in one folder, otherwise its
- * full path. device NULL: returns NULL. */
+/* Returns the path by which the cluster's file names another file, `device`: a full path as it is; otherwise the name
+ * of the file if both are in one folder, else its full path. device NULL: returns NULL. */
 static const char *device_path_in_cluster_file(struct arena *arena, const char *cluster,
                                                const char *device)
 {

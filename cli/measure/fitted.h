@@ -1,5 +1,5 @@
-/* cli/measure/fitted.h: fits measured points to a device and to links and writes the resulting files. calibrate does
- * so with files of points, bench with the points it measured if a cluster file is wanted. */
+/* cli/measure/fitted.h: fits measured points to a device and to links and writes the resulting files. calibrate does so
+ * with files of points and recorded steps, bench with the points it measured if a cluster file is wanted. */
 #ifndef CLI_MEASURE_FITTED_H
 #define CLI_MEASURE_FITTED_H
 

@@ -17,9 +17,11 @@ struct run_options {
     bool runs_steps;     /* steps are executed and timed; false: only the check is made */
     bool trains_on_data; /* the steps read tokens of --data, and their losses are printed */
     uint64_t seed;
-    /* the weights are near 0, to compare the power that a device needs */
+    /* the weights begin near 0, with which a GPU draws less power than with those of a model */
     bool draws_weights_near_zero;
-    uint32_t step_count; /* the executed steps, with those of warm-up; 0: only the check is made */
+    /* the measured steps and those of warm-up, without further ones until a GPU's clock is steady; 0: only the check is
+     * made */
+    uint32_t step_count;
     struct exec_options exec;
 };
 

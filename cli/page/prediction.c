@@ -1,4 +1,4 @@
-/* The page of a prediction: a folder of predict -o. */
+/* The page of a prediction: of a folder of predict -o or plan -o. */
 #include "cli/page/pages.h"
 
 #include "cli/folder/stored.h"
@@ -109,7 +109,7 @@ static enum status put_section(struct page *page, const char *path, struct json_
     return status;
 }
 
-/* Appends the section of details or, without `details`, all other sections. */
+/* Appends the section of details if `details`, else all other sections. */
 static enum status put_sections(struct page *page, const char *path, struct json_node root,
                                 bool details, const struct waterfall *waterfall, struct diag *diag)
 {

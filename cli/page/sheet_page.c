@@ -99,7 +99,7 @@ static void put_block(struct page *page, struct json_node block, enum sheet_bloc
         page_text(page, page_get_text_or_empty(block, "text"));
 }
 
-/* Appends all blocks of one kind, as figures side by side or as a table; nothing if there are none. */
+/* Appends all blocks of one kind, as boxes side by side or as a table; nothing if there are none. */
 static void put_blocks_of_kind(struct page *page, struct json_node blocks,
                                enum sheet_block_kind kind, const char *bars, const char *without)
 {

@@ -19,9 +19,9 @@ const char *sheet_page_text_of_line(struct json_node answer, const char *label);
 /* Appends the heading of a section, if it has one. */
 void sheet_page_put_heading(struct page *page, struct json_node answer, size_t number);
 
-/* Appends the blocks of a section of the answer: verdicts and texts in their order, figures side by side, lines and
- * bars as tables. bars: the line on which a reader clicks to see the table of bars; NULL: it is always shown. without:
- * the label of a line that is left out, because the page has it elsewhere. */
+/* Appends the blocks of a section of the answer: verdicts and texts in their order, labelled values side by side, lines
+ * and bars as tables. bars: the line on which a reader clicks to see the table of bars; NULL: it is always shown.
+ * without: the label of a line that is left out, because the page has it elsewhere. */
 void sheet_page_put_blocks(struct page *page, struct json_node answer, size_t number,
                            const char *bars, const char *without);
 

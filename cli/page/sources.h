@@ -1,5 +1,5 @@
-/* cli/page/sources.h: the inputs of a page's predictions: models, clusters and costs with the source of
- * every number, conventions and constants. */
+/* cli/page/sources.h: the inputs of a page's predictions, with their sources: model, profile, cluster and costs,
+ * conventions and constants. */
 #ifndef CLI_PAGE_SOURCES_H
 #define CLI_PAGE_SOURCES_H
 

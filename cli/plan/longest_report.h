@@ -9,7 +9,7 @@
 
 extern const struct row_table longest_table; /* options that make a longer sequence fit, in JSON */
 
-/* Appends one screen, which begins with the answer. With `all`, it also has what fills memory at the next length. */
+/* Appends one screen, which begins with the answer. If `all`, it also has what fills memory at the next length. */
 void longest_report_print(const struct screen *screen, const struct longest_certificate *report,
                           bool all);
 

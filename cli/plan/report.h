@@ -26,12 +26,12 @@ struct plan_report {
     size_t shown_row_count;     /* how many rows of the ranking are printed */
     bool has_details;           /* all details are found and printed, which JSON always has */
     const char *only_framework; /* the framework to which the search was restricted; NULL: none */
-    /* a command with the options of the model, the cluster, the length and the batch; with a row's options appended, it
-     * predicts that row */
+    /* a command with the options that all rows share; plan_put_base_command() and plan_put_row_options() complete it to
+     * the command that predicts a row */
     const char *base_command;
-    struct step_time_of_sensitivity sensitivity[SENSITIVITIES]; /* filled only with `has_details` */
-    /* [strategies] the seconds by which the best configuration of a strategy is slower than the winner, split by
-     * what causes them; known only for strategies that lost, with `has_details` */
+    struct step_time_of_sensitivity sensitivity[SENSITIVITIES]; /* filled only if has_details */
+    /* [strategies] the seconds by which the best configuration of a strategy is slower than the winner, split by what
+     * causes them; known only for strategies that lost, if has_details */
     struct lag_by_cause lag_by_cause_by_strategy[PLAN_STRATEGIES_MAX];
 };
 

@@ -18,12 +18,12 @@ enum status plan_print_best_expressible_settings(struct text *out, enum framewor
                                                  const struct best *all, struct setup *setup,
                                                  struct space_open open, struct diag *diag);
 
-/* Prints the settings of the winner itself, with the speed or the length that it reaches. */
+/* Prints the settings of the winner itself, after comment lines with what it reaches and its prediction. */
 enum status plan_print_settings_of_winner(struct text *out, enum framework framework,
                                           const struct best *all, struct diag *diag);
 
 /* Prints the settings of the best configuration that a search had found when a signal or --within ended it, and a line
- * that says so. It is the best of those that the framework can express or, with `winner`, the best of all. Returns
+ * that says so. It is the best of all if `winner`, else the best of those that the framework can express. Returns
  * STATUS_NO if none had been found that fits. */
 enum status plan_print_settings_if_interrupted(struct text *out, enum framework framework,
                                                const struct best *all, struct space_open open,

@@ -1,4 +1,4 @@
-/* Describes a predicted configuration in words: the model and its sequences, and every choice. */
+/* Describes a predicted configuration in words: the model, its sequences and the choices. */
 #include "cli/report/report.h"
 
 #include "base/name_set.h"
@@ -84,10 +84,9 @@ void report_put_strategy(struct text *line, const struct prediction *p)
     text_release(&piece);
 }
 
-/* Appends to "activations keep" the modules whose activations are dropped and recomputed: " but
- * those of modules mlp+moe" or, if `mla_up_proj` is the only one, " but what latent attention
- * expands"; nothing if there are none. `core_attn` is left out: with it, the name of the
- * activations is selective-core already. */
+/* Appends, after "activations keep", the modules whose activations are dropped and recomputed: " but those of modules
+ * mlp+moe" or, if `mla_up_proj` is the only one, " but what latent attention expands"; nothing if there are none.
+ * `core_attn` is left out: with it, the name of the activations is selective-core already. */
 static void put_recomputed_modules(struct text *line, const struct choices *c)
 {
     const uint32_t modules = c->recompute_modules & ~(1u << RECOMPUTE_CORE_ATTN);

@@ -1,6 +1,6 @@
-/* Prints the details that --all adds to a prediction's screen: every choice, MFU by every convention and HFU, memory
- * in detail, the stages of a pipeline, what was simulated, where the interval comes from, and the step without
- * overheads (profile ideal). */
+/* Prints the details that --all adds to a prediction's screen: every choice, MFU by every convention and HFU, memory in
+ * detail, the stages of a pipeline, what was simulated, the power limit and clocks, where the interval comes from, and
+ * the step without overheads (profile ideal). */
 #include "cli/report/report.h"
 
 #include "base/units.h"

@@ -2,9 +2,9 @@
  *
  * The screen has the verdict, the figures, where the step goes and what fills memory as bars, how sure that is, and
  * commands to try next (summary.c, next.c; recorded.c and recorded_next.c for recorded programs); documents.c,
- * routing.c and kernels.c add lines, notes.c the warning and the whole training, details.c what --all adds. json.c has
- * the report as JSON, report_tables.c the tables. configuration.c and report.c have texts and times that screens and
- * pages share.
+ * routing.c and part.c add lines, notes.c the warning and the whole training, details.c what --all adds. json.c has the
+ * report as JSON, report_tables.c the tables. configuration.c and report.c have texts and times that screens and pages
+ * share.
  *
  * The folder cli/report/ prints a prediction as text and as JSON. */
 #ifndef CLI_REPORT_REPORT_H
@@ -24,7 +24,7 @@
 #include "predict/result_names.h"
 #include "predict/routing/routing_draws.h"
 
-/* The indices of report_tables[], the tables of `predict --json` that the screen has as lines, bars or sentences. */
+/* The indices of report_tables[], the tables of `predict --json` that the screen does not print as tables. */
 enum {
     REPORT_TABLE_MACHINE,
     REPORT_TABLE_LINKS,
@@ -66,6 +66,7 @@ struct report {
     const struct batch_times *batch_times;
     const struct packed_batch *packed_batches; /* [batch_times->batch_count] */
 
+    /* ---- uneven routing ---- */
     const struct routing_draws *routing_draws; /* NULL, or not is_uneven: routing is even */
 
     /* ---- a whole training run ---- */

@@ -13,8 +13,8 @@
 
 /* ---- the verdict ---- */
 
-/* Appends "a GPU needs 31.7 GiB of its 79.1 GiB of memory; 47.4 GiB stay free" or "...; 3.1 GiB too
- * much"; with `at_most`, "needs at most". If the memory has no limit, says so. */
+/* Appends "a GPU needs 31.7 GiB of its 79.1 GiB of memory; 47.4 GiB stay free" or "...; 3.1 GiB too much"; if
+ * `at_most`, "needs at most". If the memory has no limit, says so. */
 static void put_needed_memory(struct text *out, const struct verdict *v,
                               enum prediction_limit limit, bool at_most)
 {
@@ -292,6 +292,8 @@ static void print_confidence(struct sheet *sheet, const struct report *r)
     }
     text_release(&beware);
 }
+
+/* ---- the whole sheet ---- */
 
 static void print_sheet(struct sheet *sheet, const struct report *report)
 {

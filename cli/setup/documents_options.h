@@ -31,8 +31,8 @@ struct batches_of_packed_documents {
 enum status documents_pack_batches(struct batches_of_packed_documents *packed, struct setup *setup,
                                    const struct options *options, bool from_file, size_t count,
                                    struct diag *diag);
-/* Returns what the options say about the batches on which a search compares configurations. --documents must be
- * given. */
+/* Returns what the options say about the batches on which a search compares configurations. Without --documents its
+ * lengths_text is NULL. */
 struct packed_sets_request documents_read_set_request(const struct options *options);
 
 void batches_of_packed_documents_release(struct batches_of_packed_documents *packed);

@@ -28,8 +28,8 @@ enum status setup_read_choices(struct setup *setup, const struct options *option
                                struct diag *diag);
 
 /* Does the same as setup_load(), for a run on this machine, which has neither costs nor intervals. Without --cluster,
- * the number of ranks is that of --gpus or --loopback, or 1, all on one node. With a schedule from a file, --cluster is
- * refused, and --model may name the model for which the schedule was made. */
+ * the number of ranks is that of --gpus or --loopback, or 1, all on one node. With a schedule from a file, the options
+ * of clusters and of choices are refused, and --model may name the model for which the schedule was made. */
 enum status setup_load_run(struct setup *setup, const struct options *options, bool from_file,
                            struct diag *diag);
 

@@ -323,7 +323,7 @@ static void add_file_to_digest(uint64_t *sum, const char *option)
 {
     struct text text = {0};
     char path[4096];
-    const char *colon = strchr(option, ':'); /* the option is FILE, FILE:more or name:FILE */
+    const char *colon = strchr(option, ':');
     snprintf(path, sizeof path, "%s", option);
     if (!path_exists(path) && colon != NULL)
         snprintf(path, sizeof path, "%s", colon + 1);

@@ -287,7 +287,7 @@ static enum status open_journal(struct sweep_journal *j, struct diag *diag)
     return status;
 }
 
-/* Checks whether the finished file exists (*there), and if so, that it is of this grid. */
+/* Sets *finished_file_exists. If the finished file exists, checks that it is of this grid. */
 static enum status check_finished_file(const struct sweep_grid *grid, const char *path,
                                        bool *finished_file_exists, struct diag *diag)
 {

@@ -30,8 +30,8 @@ struct launcher {
 /* Reads the environment, and loads the module if there are several processes. It does not start MPI. */
 enum status launcher_load_if_started_by_mpirun(struct launcher *launcher, struct diag *diag);
 
-/* Starts MPI, and connects to the other processes. Workers must be forked before, since not every MPI survives a
- * fork. */
+/* Starts MPI, and connects to the other processes, if there are any. Workers must be forked before, since not every MPI
+ * survives a fork. */
 enum status launcher_start_mpi(struct launcher *launcher, struct diag *diag);
 
 #endif

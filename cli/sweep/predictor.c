@@ -278,8 +278,8 @@ static bool do_load_options_vary(const struct grid_axes *axes)
     return false;
 }
 
-/* Loads what all points share, and releases it again, so that its faults are reported before the first point: the
- * cluster of recorded steps; or the model and the cluster, if no axis changes them. */
+/* Loads a setup and releases it again, so that its faults are reported before the first point: for recorded steps, that
+ * of the first point; otherwise that which all points share, if no axis changes the model or the cluster. */
 static enum status check_shared_setup_loads(const struct sweep_grid *grid,
                                             const struct options *options, struct diag *diag)
 {

@@ -1,5 +1,5 @@
-/* cli/validate/choices.c: for runs that differ in one choice only, prints whether the one that is predicted to be best
- * was the best. */
+/* cli/validate/choices.c: prints in how many groups of runs that differ in only one choice the run that is predicted to
+ * be best was the best. */
 #include "cli/validate/print.h"
 
 #include <math.h>

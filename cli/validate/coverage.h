@@ -21,9 +21,9 @@ struct coverage {
 };
 
 /* Fills out[0..coverage_max_class_count()) with the classes that have runs, the class "all" first, and returns their
- * number. Without `first`, a run counts with its present error, and intervals are made from all rows. With `first`,
- * it counts with its error at first sight (with its present one, if that is not known), and its interval is made
- * from the rows of other laboratories. */
+ * number. If `first`, a run counts with its error at first sight (with its present one, if that is not known), and its
+ * interval is made from the rows of other laboratories. Otherwise it counts with its present error, and its interval is
+ * made from all rows. */
 size_t coverage_make(struct coverage *out, const struct residuals *runs,
                      const struct evidence *evidence, bool first);
 size_t coverage_max_class_count(const struct residuals *runs);

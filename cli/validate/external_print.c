@@ -1,4 +1,6 @@
-/* cli/validate/external_print.c: prints validated rows of training steps as text. */
+/* cli/validate/external_print.c: prints validated rows of training steps as text, and their mean errors also as JSON.
+ *
+ *  */
 #include "base/units.h"
 #include "cli/validate/print.h"
 #include "predict/validate/error_means.h"
@@ -90,8 +92,8 @@ static void put_group_key_device(struct text *key, const struct external_validat
     text_puts(key, column_text(&v->runs->rows[i], EXTERNAL_GPU));
 }
 
-/* Appends the name of the framework up to its version, the first later word with a digit: "torchtitan" of "torchtitan
- * 2024-12, FSDP eager". */
+/* Appends the name of the framework up to a comma or to its version, the first later word with a digit: "torchtitan" of
+ * "torchtitan 2024-12, FSDP eager". */
 static void put_group_key_framework(struct text *key, const struct external_validation *v, size_t i)
 {
     const char *name = column_text(&v->runs->rows[i], EXTERNAL_FRAMEWORK);

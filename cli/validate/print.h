@@ -15,9 +15,9 @@ enum validate_row_table_id { VALIDATE_FIGURE, VALIDATE_STEP, VALIDATE_CSV, VALID
 extern const struct row_table validate_tables[VALIDATE_TABLE_COUNT];
 extern const struct row_table validate_rows[VALIDATE_ROW_COUNT];
 
-/* Appends a line for each row that is predicted wrong or could not be predicted (with `all`, for every row). Then
- * appends the mean errors by table and metric, whether the best choices were predicted (validation_print_choices()),
- * how many verdicts are right, and the number of rows by outcome. */
+/* Appends a line for each row that is predicted wrong or could not be predicted (for every row if `all`). Then appends
+ * the mean errors by table and metric, whether the best choices were predicted (validation_print_choices()), how many
+ * verdicts are right, and the number of rows by outcome. */
 void validation_print(struct text *out, const struct validation *validation, bool all);
 
 /* Appends a line that begins with `label`: the memory that decides a verdict and, unless `reserved` is NULL, what it
@@ -30,8 +30,8 @@ void validation_print_json(struct text *out, const struct validation *validation
                            const struct external_validation *external);
 /* Appends the mean errors of each table and metric of figures as the member "figure_means". */
 void validation_put_means(struct json_out *json, const struct validation *validation);
-/* Appends, for each group of runs that differ in only one choice (the split, the placement, the window, the rotation),
- * whether the run that was predicted to be the fastest was the fastest. validation_print() calls it. */
+/* Appends, for each table, in how many groups of runs that differ in only one choice (the split, the placement, the
+ * window, the rotation) the run that was predicted to be the fastest was the fastest. validation_print() calls it. */
 void validation_print_choices(struct text *out, const struct validation *validation);
 
 /* Appends the errors of LoongTrain's closed form for each table, beside those of the simulation for the same rows. */
@@ -47,9 +47,9 @@ enum status validation_print_sensitivity(struct text *out, const struct validati
 enum status validation_print_leave_one_out(struct text *out, const struct validation *validation,
                                            struct diag *diag);
 
-/* Appends a line for each row that is predicted wrong or could not be predicted (with `all`, for every row). Then
- * appends for each set of rows the errors by source, device, framework and scale, those of memory, and the number of
- * rows by outcome. */
+/* Appends a line for each row that is predicted wrong or could not be predicted (for every row if `all`). Then appends
+ * for each set of rows the errors by source, device, framework and scale, those of memory, and the number of rows by
+ * outcome. */
 void external_validation_print(struct text *out, const struct external_validation *validation,
                                bool all);
 /* Appends the mean errors of training steps as the member "step_means". */

@@ -1,6 +1,6 @@
 /* cli/validate/run_residuals.h: the residuals of validated runs, and how often intervals contain the measured value.
  *
- * Every run of a whole step has one row. A run of published figures is represented by the first of its figures that
+ * A run of a whole step has at most one row. A run of published figures is represented by the first of its figures that
  * counts in a mean and is tokens per second, MFU or the time of a step. Times of a part of the model are left out,
  * since the error of an operator is not that of a step. Memory is used from sources whose figures follow from the
  * configurations that they state, and from rows that ran with exactly the options that are predicted. */
