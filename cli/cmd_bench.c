@@ -1,6 +1,4 @@
-/* longhaul bench: times single pieces of work on a backend, for calibrate or, with --cluster-out, for a cluster file.
- *
- *  */
+/* longhaul bench: times single pieces of work on a backend, for calibrate or for a cluster file of this machine. */
 #include "cli/command.h"
 
 #include "base/c_locale.h"
@@ -199,9 +197,8 @@ static void set_points_header(struct points *points, bool quick, const char *dty
 }
 
 /* If the backend is cpu, adds a header line with the bandwidth of the host's memory: the bytes per second that the
- * largest addition moved in its p10 time (the 10th percentile of its times). Adds nothing if no addition was measured.
- *
- *  */
+ * largest addition moved in its p10 time (the 10th percentile of its times). Adds nothing if no addition was
+ * measured. */
 static void set_header_of_host_bandwidth(struct points *points, const char *backend)
 {
     const struct point *largest = NULL;

@@ -60,7 +60,7 @@ static enum status build_schedule(struct ir *ir, struct setup *setup, const stru
 }
 
 /* Prints the tensors that the forward of layer 0 makes for unit 0, with their classes, and the
- * bytes of each class. */
+ * bytes of the two classes that outlive the forward. */
 static enum status print_tensor_classes(const struct ir *ir, struct diag *diag)
 {
     struct text out = {0};

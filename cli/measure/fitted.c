@@ -120,8 +120,9 @@ static const char *file_stem(struct arena *arena, const char *path)
     return arena_text(arena, name, size);
 }
 
-/* Returns whether the fit of one of the families was given up because other programs disturbed its points. The file
- * then has the numbers of the base for that family, and is written even if no fit was accepted. */
+/* Returns whether the fit of one of the families was given up because other programs disturbed its points. For that
+ * family the file has a fit of the fastest times, or the numbers of the base; it is written even if no fit was
+ * accepted. */
 static bool was_measurement_disturbed(const struct calibrate_fallback *fallback, size_t count)
 {
     bool found = false;

@@ -1,6 +1,4 @@
-/* cli/validate/external_print.c: prints validated rows of training steps as text, and their mean errors also as JSON.
- *
- *  */
+/* cli/validate/external_print.c: prints validated rows of training steps as text, and their means as JSON. */
 #include "base/units.h"
 #include "cli/validate/print.h"
 #include "predict/validate/error_means.h"
