@@ -79,8 +79,8 @@ static enum status status_of_verdict(const struct compare_report *report, struct
                       100 * c->matched_time_share);
 }
 
-/* Appends the comparison to the file of --record. Refuses it if less than COMPARE_MATCHED_SHARE_MIN of the time was
- * matched. */
+/* Appends the predicted and the measured step to the file of --record. Refuses this if less than
+ * COMPARE_MATCHED_SHARE_MIN of the time was matched. */
 static enum status append_comparison_to_record_file(const struct options *options,
                                                     const struct comparison *c, struct diag *diag)
 {

@@ -83,7 +83,7 @@ static const struct option rows[] = {
 };
 const struct option_set plot_options = {"figure", rows, ARRAY_LEN(rows)};
 
-/* ---- a function per figure ---- */
+/* ---- the figures ---- */
 
 /* Loads the table of a trace that is drawn: that of memory if `memory`, else that of ops. If memory is drawn in a
  * window of ops, loads both; `path` must then be a folder. */

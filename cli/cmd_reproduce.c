@@ -109,7 +109,7 @@ static enum status print_catalogue_list(const char *path, struct diag *diag)
     return status;
 }
 
-/* ---- running ---- */
+/* ---- running and writing entries, and the command ---- */
 
 static enum status select_entries(struct reproduction *r, bool *wanted,
                                   const struct options *options, struct diag *diag)

@@ -179,7 +179,7 @@ static enum status check_host_has_memory_for_run(const struct session *s,
     return machine_memory_check(s->name, here, need, diag);
 }
 
-/* ---- tokens ---- */
+/* ---- tokens, and the model's constants ---- */
 
 static enum status read_token_file(struct session *s, const char *path, size_t count,
                                    struct diag *diag)

@@ -1,4 +1,4 @@
-/* cli/help_json.c: prints the tables of options as JSON, for programs that call longhaul. */
+/* cli/help_json.c: prints the tables of commands and options as JSON, for programs that call longhaul. */
 #include "base/json_write.h"
 #include "cli/command.h"
 

@@ -20,7 +20,7 @@
 /* A set of options that belong together. A command has a few sets, and no two of them have an option of the same
  * name. */
 struct option_set {
-    const char *title; /* "model and cluster" */
+    const char *title; /* the heading of the set in help: "model" */
     const struct option *option;
     size_t option_count;
 };

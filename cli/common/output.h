@@ -1,4 +1,4 @@
-/* cli/common/output.h: what every command prints: results, the head of JSON, notes, an interrupt's message,
+/* cli/common/output.h: what commands print alike: results, the head of JSON, notes, an interrupt's message,
  * versions. */
 #ifndef CLI_COMMON_OUTPUT_H
 #define CLI_COMMON_OUTPUT_H

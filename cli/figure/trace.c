@@ -223,6 +223,8 @@ static double message_begin_s(const struct trace *trace, size_t row,
     return found != NULL ? found->start_s : key.start_s;
 }
 
+/* ---- the figure ---- */
+
 enum status figure_timeline(struct figure *figure, const struct trace *trace,
                             const struct figure_options *wanted, struct diag *diag)
 {

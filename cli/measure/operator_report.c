@@ -193,7 +193,7 @@ enum status compared_operators_make(struct compared_operators *o, bool *found,
     return status;
 }
 
-/* ---- tables ---- */
+/* ---- printing ---- */
 
 /* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */

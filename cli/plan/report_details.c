@@ -189,6 +189,8 @@ static void put_line_of_each_rank_split(struct text *out, const struct plan_repo
     }
 }
 
+/* ---- the other lines ---- */
+
 /* Appends why no length beyond the winner's was tried, if its search ended before memory was full. */
 static void put_why_search_ended(struct text *out, const struct plan_report *r)
 {

@@ -18,8 +18,8 @@ enum {
     KEY_LETTER_WIDTH = 7,
     KEY_LINE = 20 /* the height of a line of the key */
 };
-/* If the labels of a panel have more letters in sum, they are drawn aslant. A figure of one panel has room for twice as
- * many. */
+/* If the labels of a panel have more letters than this in sum, they are drawn aslant. A figure of one panel has room
+ * for twice as many. */
 enum { LABELS_TURN = 30 };
 
 /* The distinct texts that the points of an entry have in one coordinate: panel, series or x. */

@@ -130,7 +130,7 @@ static void put_remarks(struct text *out, const struct launch *launch)
     put_remark_names(out, "ignored", launch, REMARK_IGNORED);
 }
 
-/* ---- options ---- */
+/* ---- the options of launch files ---- */
 
 /* Pairs of options that set the same choice. Launch files give the second of them. */
 static const char *const same[][2] = {

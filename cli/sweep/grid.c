@@ -73,7 +73,7 @@ static enum status add_axis(struct sweep_grid *grid, const struct options *optio
                                 axis_type_of_option(option, equals + 1), diag);
 }
 
-/* ---- names ---- */
+/* ---- values that are names ---- */
 
 static enum status check_strategy(const char *value, struct arena *arena, struct diag *diag)
 {
@@ -142,6 +142,8 @@ static enum status check_name_exists(const char *key, const char *value, struct 
     arena_release(&arena);
     return status;
 }
+
+/* ---- the grid ---- */
 
 /* Checks each value of an axis that is a number of the cluster, by itself. Whether it agrees with the rest of the
  * cluster is checked at each point. */

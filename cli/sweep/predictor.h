@@ -5,7 +5,8 @@
 #include "cli/sweep/grid.h"
 #include "predict/sweep/point.h"
 
-/* Options that apply to every point, such as --exact and --unfit-too. */
+/* The options of a point besides those of its model, cluster, choices and documents, such as --exact and
+ * --unfit-too. */
 extern const struct option_set sweep_point_options;
 
 /* Predicts points one after the other. Neighbouring points of a grid mostly have the same model and cluster, which are

@@ -21,7 +21,7 @@
 
 static const struct loc at_option = {.name = "--record-cmd"};
 
-/* ---- the digest of a recording command ---- */
+/* ---- the names of recordings, of which the command's digest is a part ---- */
 
 static uint64_t add_to_digest(uint64_t sum, const char *data, size_t size)
 {

@@ -1,6 +1,6 @@
 /* cli/sweep/record_command.h: the recordings that the command of `sweep --record-cmd` makes: one for each
- * combination of world size, length, batch and device. If the program has a pipeline, each combination has one for
- * each stage instead. */
+ * combination of world size, length, batch and device. With --record-stages each combination has one for each stage
+ * instead. */
 #ifndef CLI_SWEEP_RECORD_COMMAND_H
 #define CLI_SWEEP_RECORD_COMMAND_H
 

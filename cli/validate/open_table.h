@@ -1,5 +1,5 @@
 /* cli/validate/open_table.h: a table of the errors of whole steps: how accurate predictions are. It has a row for each
- * source, device, framework and scale (one node, or several). */
+ * combination of source, device, framework and scale (one node, or several). */
 #ifndef CLI_VALIDATE_OPEN_TABLE_H
 #define CLI_VALIDATE_OPEN_TABLE_H
 
