@@ -127,8 +127,7 @@ static enum status check_scope_options(const struct options *options, const stru
     return STATUS_OK;
 }
 
-/* Returns whether a given option needs the offsets of buffers: its output shows them or the arenas, or it checks them.
- * */
+/* Returns whether a given option needs the offsets of buffers: it shows them or the arenas, or it checks them. */
 static bool needs_memory_offsets(const struct options *options)
 {
     static const char *const asking[] = {"all", "json", "o", "record", "verify"};

@@ -10,7 +10,7 @@
 #include "cli/common/page.h"
 
 /* Appends a table of the measured steps most similar to the run of prediction.json (root is its root), with the errors
- * of their predictions; nothing if there are none. */
+ * of their predictions; nothing if there are none. Steps of a named set (traces/external.h) are left out. */
 void page_put_similar_runs(struct page *page, struct json_node root);
 
 /* Appends the ranking of the search that chose this configuration, and why other strategies lost, from the folder's

@@ -30,8 +30,8 @@ struct plan_report {
      * the command that predicts a row */
     const char *base_command;
     struct step_time_of_sensitivity sensitivity[SENSITIVITIES]; /* filled only if has_details */
-    /* [strategies] the seconds by which the best configuration of a strategy is slower than the winner, split by what
-     * causes them; known only for strategies that lost, if has_details */
+    /* [strategies] the seconds per sequence by which the best configuration of a strategy is slower than the winner,
+     * split by what causes them; known only for strategies that lost, if has_details */
     struct lag_by_cause lag_by_cause_by_strategy[PLAN_STRATEGIES_MAX];
 };
 

@@ -93,7 +93,7 @@ static void put_alternative_gain(struct text *out, const struct report *r)
     text_putc(out, ':');
 }
 
-/* Prints the option that gains most, or that none gains, and how many options were not tried. */
+/* Prints the options that gain most, or the sentence that none of them helps, and how many were not tried. */
 static void print_best_alternative(struct sheet *sheet, const struct report *r)
 {
     const struct alternative *best = r->best_alternative;

@@ -56,7 +56,7 @@ struct report {
     const struct prediction *prediction; /* must have been simulated */
     /* times of a part of the model; NULL: the report is about a whole step */
     const struct operator_times *times_of_model_part;
-    /* the best other configuration; NULL: none was tried */
+    /* the options that would help most, if any would; NULL: they were not searched for */
     const struct alternative *best_alternative;
 
     /* ---- packed documents ---- */
