@@ -151,7 +151,7 @@ static void build_ulysses(struct builder *b, uint32_t layers)
     }
 }
 
-/* Emits for each layer `sp` ring steps between 6 and 8 other kernels. A step is a shift (the last step has none), a
+/* Emits for each layer 6 kernels, `sp` ring steps, and 8 more kernels. A step is a shift (the last step has none), a
  * tile of attention and a merge. */
 static void build_ring(struct builder *b, uint32_t layers, uint32_t sp)
 {

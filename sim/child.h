@@ -12,8 +12,8 @@
 
 enum { CHILD_REASON_SIZE = 2048 };
 
-/* The head of the memory that parent and child share; arrays follow it. The child writes it, the parent reads it once
- * the child has ended. */
+/* The head of the memory that parent and child share; arrays follow it. The parent sets the
+ * pointers of `times`, the child writes the rest, and the parent reads it once the child has ended. */
 struct child_shared_results {
     int has_finished; /* set last: a child that dies leaves 0 */
     enum status status;

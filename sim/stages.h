@@ -14,7 +14,9 @@ struct stages {
     uint32_t stage_count;          /* roles of the schedule */
     uint32_t *rank_count_by_stage; /* [stage_count] ranks of each stage */
     struct waterfall *waterfall;   /* [stage_count] the waterfall of each stage's lowest rank */
-    double mean_busy_s;            /* mean over ranks of the time in which a compute stream works */
+    /* mean over ranks of the time in which a compute stream works, or the rank waits for an optimizer step on the
+     * host */
+    double mean_busy_s;
     double fill_s, drain_s, pipeline_imbalance_s, documents_s, offload_s,
         other_s; /* means over ranks: the rest of the step, by cause */
     double bubble_to_busy,

@@ -15,9 +15,10 @@ struct waterfall_maker {
     const struct ir *ir;
     uint32_t op_begin, op_count;
     const double *start_s, *end_s; /* [ops] start and end of each op of the rank */
-    /* [ops] the previous op on the stream of each op; for a HOST_SYNC, the op that it waits for */
+    /* [ops] the previous op on the stream of each op; for a HOST_SYNC, the op that it waits for; IR_NONE: none */
     uint32_t *stream_predecessor_by_op;
-    uint32_t *host_blocking_op_by_op; /* [ops] the last op before each that blocked the host */
+    /* [ops] the last op before each that blocked the host; IR_NONE: none */
+    uint32_t *host_blocking_op_by_op;
     struct waterfall_peak peak;
     /* [shapes] seconds that the flops of the shape take at the device's peak; 0: it has no flops */
     wide *kernel_time_at_peak_rate_s;
@@ -253,7 +254,7 @@ static void explain_step_end(struct waterfall_maker *m, double floor_s, double s
         explain_gap_before_op(m, last, floor_s);
 }
 
-/* ---- tables ---- */
+/* ---- the walk over the step ---- */
 
 static void find_predecessors(struct waterfall_maker *m)
 {

@@ -1,6 +1,7 @@
-/* sim/waterfall.h: the seconds of one rank's step by cause: every instant has one cause.
+/* sim/waterfall.h: the seconds of one rank's step, divided among causes.
  *
- * While a compute stream works, the cause is the purpose of the work. While none does, the cause is the dependency of
+ * While a compute stream works, the causes follow from the purpose of its kernel and from the kernel's time at the
+ * device's peak; kernels that run at once share the time equally. While none works, the cause is the dependency of
  * the next compute op that ended last; before the start of that dependency it is the last dependency of that one, and
  * so on until the gap is filled. After the last compute op the cause is the op that the rank ended last, and from the
  * end of that op on the cause is the drain of a pipeline, or the other ranks. The intervals tile [0, step], so the
@@ -18,12 +19,12 @@ enum cause {
     /* flops on pairs that the mask hides. It is always 0: work_flops() counts only visible pairs, so the time that a
      * kernel spends on others is part of CAUSE_INEFFICIENCY */
     CAUSE_MASKED_PAIRS,
-    /* all ops of phase recompute; and, at peak, flops that are computed twice: the scores in attention's backward, what
-     * several tensor ranks duplicate, and padding rows of the vocabulary */
+    /* all kernels of phase recompute; and, at peak, flops that are computed twice: the scores in attention's backward,
+     * what several tensor ranks duplicate, and padding rows of the vocabulary */
     CAUSE_RECOMPUTE,
     CAUSE_INEFFICIENCY, /* for kinds of work that have flops: the time beyond flops / peak */
     CAUSE_MEMORY_BOUND, /* kinds without flops */
-    CAUSE_OPTIMIZER,    /* all of phase optimizer; waiting for an optimizer step on the host */
+    CAUSE_OPTIMIZER,    /* kernels of phase optimizer; waiting for an optimizer step on the host */
     CAUSE_ALL_TO_ALL,   /* all-to-alls. In this cause and those after it no compute op runs */
     CAUSE_RING,         /* shifts and exchanges of rows; sends and receives inside attention */
     CAUSE_WEIGHT_COLLECTIVES, /* gathers, reductions, broadcasts and scatters of parameters, gradients */

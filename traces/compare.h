@@ -40,8 +40,9 @@ struct compare_side {
 
 struct compare_memory {
     uint32_t rank;
-    const char *memory;                     /* the name of the memory: "hbm" */
-    double predicted_bytes, measured_bytes; /* peaks, where both sides have one */
+    const char *memory; /* the name of the memory: "hbm" */
+    /* peaks or, in comparison.planned_memory, planned bytes */
+    double predicted_bytes, measured_bytes;
 };
 
 /* Seconds of one step in which a rank's streams of one role (copies, messages) are busy, and seconds of these in
@@ -114,7 +115,7 @@ struct compare_group {
     size_t pair_count;
     double predicted_s, measured_s; /* sums over all ranks */
     double absolute_error_s;        /* sum of |predicted - measured| over its pairs */
-    bool is_compute_stream;         /* the group is a stream with the role compute */
+    bool is_compute_stream;         /* some of its pairs are on streams with the role compute */
 };
 
 /* Returns the number of groups and puts them into *groups, those with the most measured time first; the caller frees

@@ -32,7 +32,7 @@
  *   args                  words as a shell reads them; files that they name are relative to the CSV's folder
  *   note                  what is odd about the row, or not stated: it is only printed, and decides nothing
  *
- * The reader refuses a row without id, source, framework, gpu, metric or args, a number that is missing or not
+ * The reader refuses a row without id, source, framework, gpu, metric or args, a count or a time that is missing or not
  * positive, a unit that its metric never has, a figure that is no value of its metric, and an id that is given twice.
  * Every row keeps the text of its columns as written, so that it can be printed again beside a prediction. */
 #ifndef TRACES_EXTERNAL_H
@@ -130,7 +130,8 @@ struct external_run {
     /* false: cells[EXTERNAL_VALUE] is the value: "OOM", "model does not fit", or "" */
     bool is_number;
     double value; /* in the unit of the row */
-    /* value * si_factor is in s, bytes, tokens, tokens/s/GPU, flop/s or a pure number */
+    /* value * si_factor is in s, bytes or flop/s, or in the only unit of the metric
+     * (measurement_find_scale_of_unit()) */
     double si_factor;
     double step_s;       /* the time of a training step; 0: the row is a figure */
     bool is_counted;     /* the row counts in means and intervals */

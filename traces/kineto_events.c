@@ -612,7 +612,7 @@ static enum status read_document(struct reader *r)
         }
     }
     if (status == STATUS_OK)
-        status = next_token(r, &token); /* nothing may follow the list */
+        status = next_token(r, &token); /* nothing may follow the list or object */
     if (status == STATUS_OK && !found)
         return diag_error(r->diag, (struct loc){.name = r->pull.name}, STATUS_BAD_INPUT,
                           "no list 'traceEvents': not a recording of the PyTorch profiler");

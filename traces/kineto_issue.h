@@ -50,7 +50,8 @@ struct kineto_issue {
 };
 void kineto_issue_release(struct kineto_issue *issue);
 
-/* A call as the reader of recordings (traces/kineto.c) finds it. Members ending in _event are indices of events. */
+/* A call as the reader of recordings (traces/kineto.c) finds it. The members event_index_... are indices
+ * of events. */
 struct kineto_call_that_started_work {
     double start_us;
     uint32_t event_index_of_call;

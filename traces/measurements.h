@@ -10,7 +10,7 @@
 
 /* The quantity of a value, from which its unit follows. */
 enum measurement_quantity {
-    QUANTITY_NONE,            /* no unit: a verdict, or an unknown metric */
+    QUANTITY_NONE,            /* no unit: a verdict, or no value at all */
     QUANTITY_FRACTION,        /* "fraction" */
     QUANTITY_RATIO,           /* "ratio" */
     QUANTITY_TOKENS,          /* "tokens" */
@@ -76,9 +76,9 @@ extern const struct measurement_metric_info measurement_metrics[METRIC_COUNT];
 /* Sets *metric to the metric with that name; returns false if there is none. */
 bool measurement_find_metric(const char *name, enum measurement_metric *metric);
 
-/* Sets *scale to the factor that converts a metric's value in that unit to s, bytes, tokens,
- * tokens/s/GPU, flop/s or a pure number. False: the metric has no such unit, and *right receives
- * the units that it has: "'s', 'ms', 'us'". */
+/* Sets *scale to the factor that converts a metric's value in that unit to s, bytes or flop/s; a metric of another
+ * quantity has only one unit, and the factor 1. Returns false if the metric has no such unit; *right then receives the
+ * units that it has: "'s', 'ms', 'us'". */
 bool measurement_find_scale_of_unit(enum measurement_metric metric, const char *unit, double *scale,
                                     struct text *right);
 

@@ -61,7 +61,7 @@ struct record_columns {
 };
 
 /* Reads a table. Its first row must name the columns, with or without the columns of results. Every other row must
- * have as many fields as the first, and is passed to row(): with columns by name, its fields are in the order of the
+ * have as many fields as the first, and is passed to row(): with has_any_order, its fields are in the order of the
  * table's columns, and those of columns that the file lacks are empty. */
 enum status records_parse_table(const char *name, const char *data, size_t size,
                                 const struct record_columns *columns,

@@ -1,6 +1,6 @@
 /* traces/row_matches.h: assigns the time of recorded steps to the rows of a prediction.
  *
- * A recording of another program is aligned with the prediction as in compare_foreign()
+ * A recording of another program is aligned with the prediction as in compare_with_profiler_trace()
  * (traces/align.h). There are two sorts of matches. One is a block of the alignment: predicted rows
  * of products, attention, messages or copies, and the recorded time for them. The other is all
  * other rows between two blocks, before the first or after the last: the predicted ones, and the

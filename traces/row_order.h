@@ -20,7 +20,7 @@ void row_order_init(struct row_order *order, size_t count, const uint32_t *rank,
                     const uint16_t *label, const double *time_s);
 void row_order_release(struct row_order *order);
 
-/* Returns the end of the group that begins at `begin`: row[begin..end) have the same key. */
+/* Returns the end of the group that begins at `begin`: rows[begin..end) have the same key. */
 size_t row_order_end_of_equal_keys(const struct row_order *order, size_t begin);
 
 #endif

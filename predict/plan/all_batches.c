@@ -135,8 +135,8 @@ static size_t count_won_batches(const struct compared_row *c, const struct compa
 }
 
 /* Begins the comparison with the rows that are within OTHER_BATCHES_RATE_MARGIN_SHARE of the best one, at most
- * COMPARED_ROWS, on their first COMPARED_FIRST batches. The steps of their typical batches are known from the search.
- * */
+ * COMPARED_ROWS, on their first COMPARED_FIRST batches. The steps of their typical batches are known from the
+ * search. */
 static void begin_comparison(struct batch_comparison *c, struct best *best)
 {
     double least = best->row[0].rate_bound / (1 + OTHER_BATCHES_RATE_MARGIN_SHARE);

@@ -189,8 +189,8 @@ static void fill_skipped_row(struct outcome *o, const struct candidate *c, enum 
                           .sequence_tokens = c->request.seq};
 }
 
-/* Fills a row for every candidate, with the longest sequence that it reaches. Those that need the least memory are
- * taken first (compare_gpu_lower_bounds()), since others are then likely to be skipped. */
+/* Fills a row for every candidate; those that are searched get the longest sequence that they reach. Those that need
+ * the least memory are taken first (compare_gpu_lower_bounds()), since others are then likely to be skipped. */
 static enum status find_longest_of_all_candidates(struct best *best, struct setup *setup,
                                                   const struct space_open *open, struct diag *diag)
 {

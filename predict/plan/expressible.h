@@ -2,8 +2,8 @@
  *
  * Tables (predict/plan/gaps.h) have a row for each choice that a framework cannot express, with the reason. The rows
  * that apply to a configuration are printed as comments above its settings, and a search may be restricted to
- * configurations to which no row applies. Rows about the model restrict no search, since no other choice would change
- * the model. docs/planning.md names the versions and the source of each rule. */
+ * configurations to which no row applies. The rows of gaps_models.c restrict no search: most are about the model, which
+ * no choice changes. docs/planning.md names the versions and the source of each rule. */
 #ifndef PREDICT_PLAN_EXPRESSIBLE_H
 #define PREDICT_PLAN_EXPRESSIBLE_H
 
@@ -25,7 +25,7 @@ enum framework {
 };
 extern const char *const framework_names[FRAMEWORK_COUNT];
 
-/* True if the framework has settings that mean these choices. Rows about the model do not count. */
+/* True if the framework has settings that mean these choices. Rows of gaps_models.c do not count. */
 bool expressible_by_framework(enum framework framework, const struct choices *choices);
 
 /* Fails if the framework cannot express the choices. The error names each choice that it cannot express. */
@@ -45,8 +45,8 @@ const char *expressible_default_profile(enum framework framework, const struct s
 uint32_t expressible_weight_sharing_ranks(const struct choices *choices);
 /* True if activations are recomputed in the backward: for all choices of activations but `keep` and `ratio`. */
 bool expressible_recomputes(const struct choices *choices);
-/* True if Trainer's family runs the choices under DDP: every rank holds all weights, the optimizer is on the device,
- * and ranks share only the batch. */
+/* True if Trainer's family (Axolotl, LLaMA-Factory, TRL) runs the choices under DDP: every rank holds all weights, the
+ * optimizer is on the device, and ranks share only the batch. */
 bool expressible_is_ddp(const struct choices *choices);
 /* True if Trainer's family runs the choices by DeepSpeed, and not by FSDP or DDP. */
 bool expressible_needs_deepspeed(const struct choices *choices);

@@ -80,7 +80,7 @@ static void lower_rate_bound_by_layer_times(struct rate_search *s, size_t i)
         node->next_candidate_step = SEARCH_STEP_SHORT;
 }
 
-/* ---- the search ---- */
+/* ---- the outcome of a candidate ---- */
 
 static void finish_candidate(struct rate_search *s, size_t i, enum outcome_kind kind)
 {
@@ -169,6 +169,8 @@ static void apply_answer_to_other_placement(struct rate_search *s, size_t i,
     else if (other->next_candidate_step == SEARCH_STEP_WHOLE)
         other->next_candidate_step = SEARCH_STEP_SHORT;
 }
+
+/* ---- the search ---- */
 
 /* Makes a row and a node for each candidate. A candidate is done (OUTCOME_OVER_MEMORY_BOUND) if its lower bound of
  * bytes exceeds the memory that the driver leaves of the device, even after what a move of the optimizer to the host

@@ -31,7 +31,7 @@ struct expression_gaps {
     const struct expression_gap *row;
     size_t count;
 };
-/* The tables whose rows are about choices, and the one whose rows are about models. */
+/* The tables whose rows are about choices, and the one whose rows are mostly about models (gaps_models.c). */
 extern const struct expression_gaps gaps_of_sequence, gaps_of_weights, gaps_of_work;
 extern const struct expression_gaps gaps_of_models;
 

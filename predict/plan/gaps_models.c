@@ -1,4 +1,5 @@
-/* Properties of models that frameworks have no settings for. */
+/* Properties of models that frameworks have no settings for, and choices about experts, latent attention and recomputed
+ * modules. */
 #include "predict/plan/gaps.h"
 #include "schedule/choices/strategies.h"
 

@@ -1,4 +1,5 @@
-/* Choices that frameworks cannot express: how weights, gradients and states are shared, and their dtypes. */
+/* Choices that frameworks cannot express: how weights, gradients and states are shared, their dtypes,
+ * and dropout. */
 #include "predict/plan/gaps.h"
 #include "schedule/config/derived.h"
 

@@ -1,4 +1,5 @@
-/* Choices that frameworks cannot express: what is kept for the backward, and which kernels run. */
+/* Choices that frameworks cannot express: what is kept for the backward, which kernels run, and with which
+ * profile. */
 #include "predict/plan/gaps.h"
 
 #include "schedule/choices/products.h"

@@ -17,7 +17,7 @@
  * bytes. */
 struct layer_key {
     const struct profile *profile;
-    const char *core_plan; /* equal plans of a search are the same text */
+    const char *core_plan; /* equal plans of a search have equal pointers */
     int64_t micro_batch, chunk;
     uint32_t cp, hp, tp, ring_window, ring_ranks_per_node, subsequences, ffn_chunks;
     int length_rule;

@@ -1,8 +1,8 @@
 /* predict/plan/longest.h: the longest sequence of a configuration that fits, and why the next one does not.
  *
  * Memory follows from the schedule, so each length costs a schedule and no simulation. More tokens
- * need more memory, so a bisection finds the longest length that fits. That length and the next one
- * were both built and judged. */
+ * need more memory, so a bisection finds the longest length that fits. That length and, if there is one, the
+ * next one were both tried. */
 #ifndef PREDICT_PLAN_LONGEST_H
 #define PREDICT_PLAN_LONGEST_H
 

@@ -29,7 +29,7 @@ struct longest_certificate {
     struct request request; /* the setup's request, with all degrees set */
     struct prediction longest_prediction,
         next_prediction; /* simulated; empty where there is none */
-    /* longest first */
+    /* the options with which a longer sequence fits, the longest first */
     struct longest_length_with_option longest_length_with_option[ALTERNATIVES_MAX];
     size_t option_length_count;
     /* false: schedules are too large for a search with each option, all lengths fit, or an interrupt came */

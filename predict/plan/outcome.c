@@ -29,7 +29,7 @@ void outcome_fill_times(struct outcome *o, const struct prediction *p)
     o->exposed_copy_share = o->step_s > 0 ? o->cause_s[CAUSE_OFFLOAD] / o->step_s : 0;
 }
 
-/* ---- keys ---- */
+/* ---- digests, and outcomes that are read ---- */
 
 static uint64_t add_number_to_digest(uint64_t digest, int64_t number)
 {

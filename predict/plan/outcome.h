@@ -17,7 +17,7 @@
 enum outcome_kind {
     OUTCOME_OVER_MEMORY_BOUND, /* states and layer inputs need more memory than there is */
     OUTCOME_REFUSED,           /* could not be built */
-    OUTCOME_DOES_NOT_FIT,      /* built: does not fit */
+    OUTCOME_DOES_NOT_FIT,      /* does not fit, by its schedule, by shorter ones or by bounds */
     OUTCOME_BOUND_NOT_BETTER,  /* bounded: cannot be better than another, whether or not it fits */
     OUTCOME_SIMULATED,
     OUTCOME_NOT_SEARCHED, /* not searched: an interrupt or the time that was set came before */
@@ -48,8 +48,7 @@ struct outcome {
     size_t won_batch_count;      /* in how many of these batches it is faster than the best row */
     struct intervals intervals;  /* of OUTCOME_SIMULATED only */
     double cause_s[CAUSE_COUNT]; /* seconds of the step by cause, the mean over all ranks */
-    /* false: cause_s is preliminary, since CAUSE_DOCUMENT_IMBALANCE (only with a packed set) is not separated in it yet
-     * */
+    /* false: cause_s is preliminary: with a packed set, CAUSE_DOCUMENT_IMBALANCE is not separated in it yet */
     bool has_final_causes;
     struct prediction_products products; /* of OUTCOME_SIMULATED only */
     double bubble_share;                 /* the share of the step in which stages idle */

@@ -14,8 +14,8 @@ bool room_fits_asked_probability(const struct setup *setup, const struct verdict
 /* room_lacks_memory() returns true if the memory `limit`, even if it were larger by `share`, is too small for the bytes
  * of a verdict, or suffices with a probability below `odds`. With odds of at most 0.5 only the bytes decide. They
  * include the allocator's cache; the probability leaves it out, since a step can do without it. The verdict may be that
- * of a bound, or of another schedule of the same choices. room_surely_lacks_memory() returns true if either memory, the
- * device's or the host's, lacks. */
+ * of a bound, or of another schedule of the same choices. room_surely_lacks_memory() returns true if it does so for
+ * either memory, the device's or the host's. */
 bool room_lacks_memory(enum prediction_limit limit, const struct setup *setup,
                        const struct choices *choices, const struct verdict *verdict, double share,
                        double odds);

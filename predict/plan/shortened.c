@@ -32,9 +32,9 @@ static void shorten_layers(struct short_step_sizes *shape, const struct choices 
     shape->layers[1] = shape->layers[0] + period;
 }
 
-/* Shortens the micro-batches, to so many that both steps fill the pipeline. Without stages and subsequences they are 3
- * and 4: with fewer, the reductions of gradients at the end of the step would overlap the first micro-batches. Does
- * nothing if the step has no more, or if micro-batches have documents and so differ. */
+/* Shortens the micro-batches, to numbers with which both steps fill the pipeline. Without stages and subsequences they
+ * are 3 and 4: with fewer, the reductions of gradients at the end of the step would overlap the first micro-batches.
+ * Does nothing if the step has no more, or if micro-batches have documents and so differ. */
 static void shorten_micro_batches(struct short_step_sizes *shape, const struct choices *c)
 {
     int64_t few = c->pp == 1 && c->subsequences == 1
@@ -91,8 +91,8 @@ static struct request request_of_micro_batches(const struct request *asked, cons
     return request;
 }
 
-/* Returns the seconds of a step of so many layers and micro-batches, without its jitter, which grows less than the step
- * does. Returns 0 if the step cannot be predicted. */
+/* Returns the seconds of a step of `layers` layers and `micro_batches` micro-batches, without its jitter, which grows
+ * less than the step does. Returns 0 if the step cannot be predicted. */
 static double step_without_jitter_s(const struct setup *setup, const struct request *asked,
                                     const struct choices *c, int64_t layers, int64_t micro_batches)
 {

@@ -26,8 +26,8 @@
 #define SHORTENED_DIFFERENCE_SHARE 0.05
 
 /* Returns the seconds of the request's step without jitter, extrapolated from shorter steps. Returns 0 if the request
- * is refused, if the shorter steps together have more than 2/3 of the step's layers times micro-batches, or if they
- * cannot be predicted. Micro-batches with documents are not made fewer, since they differ. */
+ * is refused or is not of a whole step, if the shorter steps together have more than 2/3 of the step's layers times
+ * micro-batches, or if they cannot be predicted. Micro-batches with documents are not made fewer, since they differ. */
 double shortened_step_s(const struct setup *setup, const struct request *request);
 
 /* True if shorter steps show that the request's step fits with a probability below `odds`, which is at least 0.5. Then

@@ -510,7 +510,7 @@ enum status space_add_candidates_of_gpus(struct space *space, const struct setup
         space_release(&all);
         return status == STATUS_OK ? STATUS_NO : status;
     }
-    if (space->candidate_count == before) { /* reports the error of the given request alone */
+    if (space->candidate_count == before) { /* reports only the error of the given request */
         struct request request = setup->request;
         struct choices choices;
         request.ranks = gpus;

@@ -57,7 +57,7 @@ struct space_open {
 /* True if a request is part of the space: its choices resolve, and open->only_framework can express them. */
 bool space_allows_request(const struct space_open *open, const struct request *request);
 
-/* Adds all configurations of setup->request on `gpus` GPUs that are legal and that open->only_framework can express. If
+/* Adds the configurations of setup->request on `gpus` GPUs that are legal and that open->only_framework can express. If
  * no configuration is legal, an error says why. Returns STATUS_NO if some are, but the framework can express none. */
 enum status space_add_candidates_of_gpus(struct space *space, const struct setup *setup,
                                          int64_t gpus, struct space_open open, struct diag *diag);

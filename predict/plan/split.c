@@ -10,7 +10,7 @@
 
 /* The seconds per sequence of a configuration with profile ideal; 0: not known. */
 struct ideal_times {
-    double ideal_s_with_common_kernels; /* with the attention kernels that all profiles have */
+    double ideal_s_with_common_kernels; /* with the attention kernels of profile ideal */
     double ideal_s_with_own_kernels;    /* with those of the configuration's profile */
 };
 

@@ -26,7 +26,7 @@ enum memory_change_kind {
     MEMORY_CHANGE_STARTS,
     MEMORY_CHANGE_ENDS,
     MEMORY_CHANGE_STARTS_AND_ENDS
-}; /* STARTS_AND_ENDS: a buffer that is live for no time */
+}; /* MEMORY_CHANGE_STARTS_AND_ENDS: a buffer that stops being live at the date at which it starts */
 
 /* One buffer that starts or stops being live. There are millions of changes, so each is small: the buffer's bytes are
  * in its row of live_buffers. */

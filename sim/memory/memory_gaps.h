@@ -18,7 +18,7 @@ struct memory_gap {
     int64_t growth_bytes[MEMORY_COUNT][CATEGORY_COUNT];
 };
 
-/* Finds the gaps of the role of a class in its list of changes, and sets *gaps to an array of *count elements, which
+/* Finds the gaps of the role of a class in the list of changes, and sets *gaps to an array of *count elements, which
  * the caller frees. Returns false if the periods before and after a gap differ in their changes; then *gaps has no
  * meaning, but must be freed, too. */
 bool memory_gaps_find(const struct memory_changes *changes, const struct live_buffers *live_buffers,

@@ -160,7 +160,7 @@ static double probability_of_any_own_expert(int64_t experts, int64_t copies, dou
     return 1 - missed;
 }
 
-/* Adds the flows of an exchange that sends a token once to each rank which has some of its experts, and returns the
+/* Adds the flows of an all-to-all that sends a token once to each rank which has some of its experts, and returns the
  * latency in seconds. A token goes to another domain once, over the sender's NIC, and a rank there forwards it to the
  * other ranks of its domain. So the links inside a domain also carry all rows that its ranks receive from outside,
  * except those that the first receiver keeps. Both kinds of flows run at once (docs/simulation.md, "Dispatchers"). */

@@ -171,7 +171,7 @@ void route_add_fabric(struct platform *platform, struct flow_table *flows, uint3
     case FABRIC_MESH:
         route_add_link(platform, flows, LINK_MESH_PAIR, from, to, bytes_per_s);
         break;
-    case FABRIC_LOOPBACK: /* sim/platform/loopback.c */
+    case FABRIC_LOOPBACK: /* is not reached: sim/platform/loopback.c adds its flows */
     case FABRIC_PCIE:
     default:
         add_pcie_lanes_to_flow(platform, flows, true, from);

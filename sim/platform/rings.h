@@ -35,7 +35,7 @@ void members_init(struct members *m, const struct platform *p, const uint32_t *m
 
 /* Finds through which NICs rings leave the domains. Call it after it is known which domains are planned, and before the
  * functions below. The library builds one ring per NIC, each of which leaves a domain through a NIC of its own; so the
- * domain whose members use the fewest NICs limits the number of rings, and nic.ring_count does, too. Only the rows of
+ * domain whose members use the fewest NICs limits the number of rings, and nic.rings does, too. Only the rows of
  * planned domains and of their neighbours in the ring are filled. */
 void members_find_rings(struct members *m, const struct platform *p);
 void members_release(struct members *m);
@@ -43,7 +43,8 @@ void members_release(struct members *m);
 /* Returns the latency in seconds of one message between the members that are furthest apart. */
 double members_farthest_message_latency_s(const struct platform *p, const struct members *m);
 
-/* Adds the flows of rings in which every port carries `bytes`. */
+/* Adds the flows of rings: every member sends `bytes` into the fabric, and every domain sends `bytes` into the network,
+ * over its NICs together. */
 void rings_add_flows(struct platform *p, struct flow_table *flows, const struct members *m,
                      double bytes);
 

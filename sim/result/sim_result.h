@@ -55,10 +55,10 @@ struct sim_counts {
      * it */
     uint64_t op_instances;
     uint64_t simulated_op_instances; /* how many of op_instances the simulation executed */
-    /* number of flows that were started in SimGrid; with `exact` these are all flows (sim/scheduler/uncontended.h) */
+    /* number of flows that were simulated, in SimGrid or outside it (sim/scheduler/uncontended.h) */
     uint64_t flows_started;
-    uint64_t timer_set_count;
-    double event_loop_cpu_s; /* processor seconds of the event loop */
+    uint64_t timer_set_count; /* how many times flows had to wait for the date of their start */
+    double event_loop_cpu_s;  /* processor seconds of the event loop */
 };
 
 struct sim_result {
@@ -67,7 +67,7 @@ struct sim_result {
      * peaks those of the whole list. has_unsteady_repeats: the times of the whole list do not follow from the short
      * list's, and no number here is valid. */
     bool has_unsteady_repeats;
-    double *period_s_by_run; /* [runs of ir->repeats] the time of each copy */
+    double *period_s_by_run; /* [runs of ir->repeats] the time of each copy; NULL: no short list */
     /* when the simulated list ends; of a short list this is not the whole step */
     double simulated_end_s;
     uint32_t rank_count, class_count, node_count;

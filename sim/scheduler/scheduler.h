@@ -25,7 +25,7 @@ struct schedule_times {
      * leaves out are included. */
     uint64_t *ended_count_of_transfer;
     double step_s;
-    uint64_t flows_started, timer_set_count; /* started in the engine */
+    uint64_t flows_started, timer_set_count; /* as in struct sim_counts */
 };
 
 /* Makes the tables of one run that has not started. They refer to traffic and fold. */

@@ -164,6 +164,8 @@ static void build_channel_states(struct scheduler *s)
     }
 }
 
+/* ---- the scheduler ---- */
+
 struct scheduler *scheduler_new(const struct traffic *traffic, const struct fold *fold)
 {
     struct scheduler *s = heap_zalloc(1, sizeof *s);

@@ -5,7 +5,7 @@
 #include "sim/scheduler/sm_interference.h"
 #include "sim/scheduler/uncontended.h"
 
-/* ---- events ---- */
+/* ---- issue and ends of ops ---- */
 
 /* Puts an op whose dependencies have all ended on the stack of ready ops. */
 static void push_ready_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
@@ -193,7 +193,7 @@ static void arrive_at_event(struct scheduler *s, uint32_t k, uint32_t place, uin
         begin_comm_event(s, channel->first_event_of_class + place);
 }
 
-/* ---- ops ---- */
+/* ---- starts of ops, and what the engine reports ---- */
 
 static void start_event_op(struct scheduler *s, uint32_t rank_index, uint32_t op, double date_s)
 {

@@ -121,7 +121,7 @@ struct scheduler {
     uint32_t *event_by_held_link;
     /* [links] the number of flows over the link that the engine moves */
     uint32_t *engine_flows_on_link;
-    /* [transfers] the seconds that the transfer takes if no other transfer moves; negative: not known */
+    /* [transfers] the seconds of the transfer's flows if no other transfer moves; negative: not known */
     double *uncontended_s_by_transfer;
     double *uncontended_bytes_per_s_by_flow; /* [flows] its bytes/s if no other transfer moves */
 

@@ -20,8 +20,8 @@ void interference_start_kernel(struct scheduler *s, uint32_t rank_index, uint32_
 void interference_add_taken_resources(struct scheduler *s, uint32_t rank_index,
                                       struct interference_share taken, double sign, double held_s);
 
-/* Ends the kernel that ends first, if it ends by until_s. Sets *rank_state and *op to its rank and its op, and s->now_s
- * to its end. Returns false if no kernel ends by until_s. */
+/* Ends the kernel that ends first, if it ends by until_s. Sets *rank_state to the index of its rank in s->rank_state,
+ * *op to its op, and s->now_s to its end. Returns false if no kernel ends by until_s. */
 bool interference_end_earliest_kernel(struct scheduler *s, double until_s, uint32_t *rank_state,
                                       uint32_t *op);
 

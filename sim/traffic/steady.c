@@ -154,8 +154,8 @@ static bool no_other_event_is_open(const struct steady *x, uint32_t gap, double 
     return true;
 }
 
-/* Sets period_s of run number `gap` of every role. Returns false if the periods of roles differ, events of other ops
- * are open meanwhile, or iterations before the gap are too few or do not repeat. */
+/* Sets period_s_by_run[] for run number `gap` of every role. Returns false if the periods of roles differ, events of
+ * other ops are open meanwhile, or iterations before the gap are too few or do not repeat. */
 static bool find_period(struct steady *x, uint32_t gap)
 {
     double period_s = -1;
@@ -366,7 +366,9 @@ static bool check_extrapolated_starts_of_class(const struct steady *x, uint32_t 
     return starts_as_extrapolated;
 }
 
-/* Sets tolerance_s, and period_s and left_out_s_of_earlier_runs of every run. Returns false if times do not repeat. */
+/* ---- all gaps and all classes ---- */
+
+/* Sets tolerance_s, period_s_by_run[] and left_out_s_of_earlier_runs[]. Returns false if times do not repeat. */
 static bool find_periods(struct steady *x)
 {
     const struct ir *ir = x->traffic->ir;

@@ -38,10 +38,10 @@ enum comm_kind {
 /* The way in which the duration of an op is found once it may start. */
 enum op_duration_class {
     OP_HOST_SYNC,         /* syncs of the host */
-    OP_OF_FIXED_DURATION, /* takes the time in traffic.duration_s[shape] */
-    OP_SLOWED_BY_MESSAGES, /* takes traffic.duration_s[shape] without messages, longer while messages run on the rank */
-    OP_HOST_WORK, /* takes the time in traffic.host_duration_s[shape] */
-    OP_EVENT      /* waits for other ranks, or uses links */
+    OP_OF_FIXED_DURATION, /* takes traffic_duration_s() */
+    OP_SLOWED_BY_MESSAGES, /* takes traffic_duration_s(), and longer while messages run on the rank */
+    OP_HOST_WORK,          /* takes the time in traffic.host_duration_s[shape] */
+    OP_EVENT               /* waits for other ranks, or uses links */
 };
 
 struct comm_class {
@@ -106,7 +106,7 @@ struct traffic {
     uint32_t comm_class_count;
     struct comm_class *comm;
     /* the variants that all comm classes of kind COMM_P2P share, one for each number of bytes. It is no comm class:
-     * only variant_count, shape_by_variant and variant_capacity are used. */
+     * only distinct_shape_count, distinct_shapes and distinct_shape_capacity are used. */
     struct comm_class variants_shared_by_p2p_classes;
     uint32_t *ops_by_comm_class;
 

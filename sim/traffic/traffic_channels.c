@@ -1,4 +1,4 @@
-/* Makes the channels, one per comm class and place, and their participants. */
+/* Makes the channels of the comm classes, and their participants. */
 #include "sim/traffic/traffic_parts.h"
 
 #include "base/arena.h"

@@ -7,19 +7,19 @@
  * group runs. The last rank of a zigzag ring always runs the variant with all queries, which is the longer one and
  * decides the time of each step.
  *
- * A group is made even only if its guards come in pairs (below N, from N on), guard only computation, and the flops of
- * both sides differ by at most EVEN_FLOPS_TOLERANCE. Other groups stay as they are: for example, a contiguous ring,
- * whose last rank has more work, or a group whose guards choose which rank sends. Only times are made even: sim_flops()
- * counts what ranks really execute, and buffers and offsets are the schedule's.
+ * Without packed documents, a group is made even only if its guards come in pairs (below N, from N on), guard only
+ * computation, and the flops of both sides differ by at most EVEN_FLOPS_TOLERANCE. Other groups stay as they are: for
+ * example, a contiguous ring, whose last rank has more work, or a group whose guards choose which rank sends. Only
+ * times are made even: sim_flops() counts what ranks really execute, and buffers and offsets are the schedule's.
  *
  * With packed documents every context rank has a time of its own. If there are more than `above`
  * context ranks, and visible_why_schedule_unfit() has no objection, all ranks are taken as the fullest
  * (visible_find_fullest_place()): they run the variants that it runs, and the caller gives sim_costs
  * without times by place, those of the fullest rank instead. The pairs of the ranks may then
- * differ by any factor, and the caller says by which.
+ * differ by any factor, which the caller reports.
  *
- * The folder sim/uniform/ simulates long rings as if every rank did the work of its group's last rank, so that ranks
- * fold. */
+ * The folder sim/uniform/ simulates long rings as if every rank did the work of its group's last or fullest rank, so
+ * that ranks fold. */
 #ifndef SIM_UNIFORM_UNIFORM_H
 #define SIM_UNIFORM_UNIFORM_H
 
