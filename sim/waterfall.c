@@ -109,8 +109,8 @@ static enum cause cause_of_non_kernel_op(const struct ir *ir, uint32_t op)
 
 /* ---- the time in which kernels run ---- */
 
-/* Returns the share of a kernel's flops that the model needs. In attention's backward one of the five products, which
- * has the columns of the keys, recomputes the scores that the forward did not keep. For matrix products, struct
+/* Returns the share of a kernel's flops that the model needs. In attention's backward one of the five products, that
+ * of queries and keys, recomputes the scores that the forward did not keep. For matrix products, struct
  * waterfall_peak has the share that is not needed. */
 static double model_flops_share(const struct waterfall_maker *m, uint32_t op)
 {

@@ -2,19 +2,19 @@
  *
  * A sequence is what one rank did in one step on one lane (kernels, communication, copies; streams of one lane are
  * merged by start). Its items are the rows of heavy work: matrix products, attention, messages, copies. All other rows
- * (norms, element-wise work) lie between items and are not aligned one by one, because no two programs split them in
- * the same way. Attention is one item from its first row to its last, whether it is one kernel, products written out or
+ * (norms, element-wise work) lie between items and are not aligned one by one, since programs split them
+ * differently. Attention is one item from its first row to its last, whether it is one kernel, products written out or
  * tiles. A row of communication that moves no bytes is part of a collective. The call of a collective, and copies into
  * its buffer, become part of the next message; copies out of its buffer become part of the item before them.
  *
  * Two sequences are aligned by dynamic programming over blocks. A block matches one item with up to ALIGN_MANY items of
  * the other side, or a pair of equal items with up to ALIGN_SOME. All items of a block have one class, and the amounts
  * of both sides (flops from the recorded shapes, or bytes) have equal sums. So three projections can match a fused one,
- * and their six backward products its two. An item of unknown amount matches only a single item; attention always has
- * an unknown amount, since programs count masked pairs differently. The score of a block is a little higher if its
- * first items have the same phase, and the same number among the repetitions (layers). The method is that of Needleman
- * and Wunsch, J. Mol. Biol. 48 (1970), with blocks in place of letters. Private to traces/foreign.h and the files that
- * include it.
+ * and their six backward products its two backward products. An item of unknown amount matches only a single item;
+ * attention always has an unknown amount, since programs count masked pairs differently. The score of a block is a
+ * little higher if its first items have the same phase, and the same number among the repetitions (layers). The method
+ * is that of Needleman and Wunsch, J. Mol. Biol. 48 (1970), with blocks in place of letters. Private to
+ * traces/foreign.h and the files that include it.
  *
  * The folder traces/ holds the tables of what happened or would happen: timed rows of ops, measurements that others
  * published, and the code that reads and compares them. */

@@ -142,6 +142,8 @@ static void set_exposed_time_by_stream_role(struct comparison *c, const struct t
     }
 }
 
+/* ---- the end of a comparison ---- */
+
 static double matched_time_share_of_side(const struct compare_side *side)
 {
     return side->busy_s > 0 ? 1 - side->unmatched_s / side->busy_s : 1;

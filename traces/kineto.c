@@ -212,6 +212,8 @@ static void sum_host_issue_of_steps(const struct builder *b, const struct kineto
     free(issued);
 }
 
+/* ---- the reader ---- */
+
 static size_t skip_blanks(const char *data, size_t size, size_t at)
 {
     while (at < size && c_is_space(data[at]))

@@ -43,8 +43,8 @@ struct kineto_issue {
     struct kineto_issue_step *steps;
     size_t step_count;
     size_t graph_launch_count; /* number of calls that launched a CUDA graph */
-    /* For each kernel whose launch had returned before the kernel before it on its stream ended: the seconds from that
-     * end to the start of the kernel. */
+    /* For each kernel whose launch is in the sums, and had returned before the kernel before it on its stream ended:
+     * the seconds from that end to the start of the kernel. */
     double *gaps_of_queued_gpu_work_s;
     size_t queued_gap_count;
 };

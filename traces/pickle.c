@@ -265,6 +265,8 @@ static enum status push_memo(struct reader *r, uint64_t slot)
     return STATUS_OK;
 }
 
+/* ---- opcodes, and the whole pickle ---- */
+
 static enum status read_number_then_call(struct reader *r, size_t size,
                                          enum status (*act)(struct reader *, uint64_t))
 {

@@ -296,6 +296,8 @@ enum status residual_read_json(struct residual *row, struct json_node object, st
     return status;
 }
 
+/* ---- files ---- */
+
 enum status residuals_save(const struct residuals *residuals, const char *path, struct diag *diag)
 {
     struct text out = {0};

@@ -298,6 +298,8 @@ static void measure_memories(struct trace_stats *stats, const struct trace *trac
     row_order_release(&order);
 }
 
+/* ---- the statistics of a trace ---- */
+
 void trace_stats_compute(struct trace_stats *stats, const struct trace *trace)
 {
     *stats = (struct trace_stats){0};

@@ -541,6 +541,8 @@ static enum status read_events(struct recording_reader *in)
     return status;
 }
 
+/* ---- the whole recording ---- */
+
 enum status step_recording_parse(struct step_recording *r, const char *name, const char *data,
                                  size_t size, struct diag *diag)
 {

@@ -1,8 +1,9 @@
-/* bench/host/nothing.c: what TransformerEngine, Triton and cuBLAS ask of CUDA beyond PyTorch, for which longhaul.record
- * has a stub (packaging/python/longhaul/record/stub.c). Linked before that stub, it takes precedence over it: kernels,
- * products and copies are counted, and return at once. What is left of a program is what its host computes. Device
- * memory keeps what was there, so no result means anything; only copies of at most 64 KiB are made, which the host may
- * read. As the stub it includes no header of CUDA, and its functions ignore arguments that they need not. */
+/* bench/host/nothing.c: the functions of CUDA that TransformerEngine, Triton and cuBLAS call. The stub of
+ * longhaul.record (packaging/python/longhaul/record/stub.c) has those that PyTorch calls. Linked before that stub, this
+ * file takes precedence over it: kernels, products, copies and waits are counted, and return at once. What is left of a
+ * program is what its host computes. Device memory keeps what was there, so no result means anything; only copies of at
+ * most 64 KiB are made, which the host may read. Like the stub it includes no header of CUDA, and its functions ignore
+ * the arguments that they do not need. */
 #include <stddef.h>
 #include <string.h>
 
@@ -149,6 +150,8 @@ int cudaPointerGetAttributes(void *attributes, const void *pointer)
     return SUCCESS;
 }
 
+/* ---- the driver's functions that the runtime hands out, and errors ---- */
+
 /* The driver's functions that the runtime hands out do nothing. */
 static int do_nothing(void)
 {
@@ -202,6 +205,8 @@ DEFINE_CALL_THAT_MAKES_HANDLE(cuModuleGetFunction)
 DEFINE_CALL_THAT_MAKES_HANDLE(cublasCreate_v2)
 DEFINE_CALL_THAT_MAKES_HANDLE(cublasLtCreate)
 DEFINE_CALL_THAT_MAKES_HANDLE(cudnnCreate)
+
+/* ---- products of cuBLAS ---- */
 
 DEFINE_COUNTED_CALL(cublasGemmEx, nothing_products)
 DEFINE_COUNTED_CALL(cublasLtMatmul, nothing_products)

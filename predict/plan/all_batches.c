@@ -261,6 +261,8 @@ static enum status find_time_causes_of_rows(struct best *best, struct setup *set
     return status;
 }
 
+/* ---- the whole comparison ---- */
+
 enum status all_batches_compare_and_rank(struct best *best, struct setup *setup, struct diag *diag)
 {
     struct batch_comparison c = {.setup = setup, .kept_jobs = &best->limits.kept_jobs};

@@ -14,9 +14,9 @@
 enum { COMPARED_FIRST = 4, COMPARED_ROWS = 16 };
 
 /* Compares the rows, which best_sort_rows() has sorted by their typical batches, on all batches and sorts them again.
- * Sets `spread` and won_batch_count of the compared rows, rate_bound of all rows, and the causes of those named above.
- * If a step cannot be predicted, or after a signal that base/interrupt.h has noted, order, spreads and rates stay as
- * they were. */
+ * Sets `spread` and won_batch_count of the compared rows, rate_bound of all rows, and the causes of the rows that the
+ * top of this file names. If a step cannot be predicted, or after a signal that base/interrupt.h has noted, order,
+ * spreads and rates stay as they were. */
 enum status all_batches_compare_and_rank(struct best *best, struct setup *setup, struct diag *diag);
 
 #endif

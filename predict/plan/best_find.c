@@ -47,9 +47,9 @@ struct longest_search_state {
     int64_t shortest_never_fitting_tokens;
 };
 
-/* True if a length fits. If host memory does not suffice for it, sets *never to the length: no repair reduces the bytes
- * that the host needs, except where part of the activations is offloaded by ratio (tests/cli/test_space.c). A length
- * from *never on does not fit. */
+/* True if a length fits. A length from *never on does not fit, and is not built. Sets *never to the length if its
+ * schedule needs more host memory than there is: no repair reduces these bytes (tests/cli/test_space.c), except where
+ * part of the activations is offloaded by ratio. */
 static bool does_length_fit(const struct longest_search_round *round, const struct request *request,
                             int64_t tokens, int64_t *never)
 {
@@ -74,8 +74,8 @@ static bool does_length_fit(const struct longest_search_round *round, const stru
 }
 
 /* Searches for the longest sequence that fits with the repair that the request has, and is longer than `known` tokens.
- * Updates *r. If `known` is above 0, the first length above it is tried first, since with most repairs it does not fit;
- * then the search ends. */
+ * Updates *r. If `known` is above 0, the first length above it is tried first, since with most repairs it does not fit:
+ * if so, the search ends. */
 static void search_longer_with_repair(const struct longest_search_round *round,
                                       struct request *request, int64_t known,
                                       struct longest_search_state *r)

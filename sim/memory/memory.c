@@ -128,7 +128,7 @@ static struct live_buffers select_host_buffers(const struct live_buffers *all)
     return host;
 }
 
-/* Returns the number of ranks on a node, which is less than a node's GPUs on the last one, and sets *first to the
+/* Returns the number of ranks on a node, which may be less than a node's GPUs on the last one, and sets *first to the
  * lowest of them. */
 static uint32_t node_rank_count(const struct cluster *cluster, const struct sim_result *result,
                                 uint32_t node, uint32_t *first)
@@ -227,6 +227,8 @@ static bool find_host_memory_peaks_of_any_node(const struct ir *ir, const struct
     free(host.memory_changes_by_class);
     return repeats;
 }
+
+/* ---- peaks of all classes, and the changes of one rank ---- */
 
 bool memory_fill_peaks(const struct ir *ir, const struct cluster *cluster,
                        struct sim_result *result)

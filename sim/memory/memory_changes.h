@@ -17,8 +17,8 @@ struct live_buffers {
     } * row;
 };
 
-/* Lists the buffers of a role that take memory: persistent ones, except those that are part of
- * another buffer, and others that an op of the role writes. The caller frees live_buffers->row. */
+/* Lists the buffers of a role that take memory: persistent ones, unless they are part of another
+ * buffer; and of the others those that an op of the role writes. The caller frees live_buffers->row. */
 void live_buffers_init(struct live_buffers *live_buffers, const struct ir *ir, uint32_t role);
 
 enum { MEMORY_CHANGE_ROW_MAX = (1 << 30) - 1 };
@@ -32,8 +32,8 @@ enum memory_change_kind {
  * in its row of live_buffers. */
 struct memory_change {
     double time_s;
-    /* ENDS: the op at whose end the buffer ends. Other kinds: the op that starts when the buffer starts; IR_NONE: the
-     * buffer is live from the start of the step */
+    /* MEMORY_CHANGE_ENDS: the op at whose end the buffer ends. Other kinds: the op that starts when the buffer starts;
+     * IR_NONE: the buffer is live from the start of the step */
     uint32_t op;
     uint32_t row : 30, kind : 2; /* row: of live_buffers; kind: enum memory_change_kind */
 };

@@ -45,8 +45,8 @@ static bool is_repeated_change(const struct live_buffers *l, const struct memory
 }
 
 /* Sets *gap to the place near date_s at which `copies` periods of a repeated run are left out, with the bytes by which
- * they grow. Returns false if the changes of the period before it are not those of the period after it, up to a few
- * times same_s, which is rounding: the memory of the run does not repeat then. */
+ * these periods grow the live bytes. Returns false if the changes of the period before it are not those of the period
+ * after it, up to a few times same_s, which is rounding: the memory of the run does not repeat then. */
 static bool find_memory_gap_of_run(struct memory_gap *gap, const struct memory_changes *c,
                                    const struct live_buffers *l, double date_s, double period_s,
                                    double same_s, uint32_t copies)

@@ -11,8 +11,8 @@
 struct memory_gap {
     /* row of the first change after the copies; the number of changes if none comes after */
     size_t next_change_row;
-    /* seconds of the copies that are left out here; in the whole list that change, and all after it, come later by
-     * this */
+    /* seconds of the copies that are left out here; in the whole list the change next_change_row, and all after
+     * it, come later by this */
     double left_out_copies_s;
     /* the bytes by which all copies together grow the live bytes */
     int64_t growth_bytes[MEMORY_COUNT][CATEGORY_COUNT];

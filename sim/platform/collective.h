@@ -29,7 +29,7 @@ double collective_add_flows(struct platform *platform, struct flow_table *flows,
                             const struct exchange_bytes *exchange);
 
 /* Does what collective_add_flows() does for ranks that share a GPU, where exec/cuda's loopback runs a collective: every
- * member copies its own part from the others' buffers (loopback.c). */
+ * member fetches its own part from the others' buffers (loopback.c). */
 double loopback_add_collective_flows(struct platform *platform, struct flow_table *flows,
                                      const struct work *work, const uint32_t *member,
                                      uint32_t count, const struct exchange_bytes *exchange);

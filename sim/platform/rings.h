@@ -43,8 +43,8 @@ void members_release(struct members *m);
 /* Returns the latency in seconds of one message between the members that are furthest apart. */
 double members_farthest_message_latency_s(const struct platform *p, const struct members *m);
 
-/* Adds the flows of rings: every member sends `bytes` into the fabric, and every domain sends `bytes` into the network,
- * over its NICs together. */
+/* Adds the flows of rings: each member sends `bytes` to others of its domain, and each domain sends `bytes` to the next
+ * one, over its NICs together. */
 void rings_add_flows(struct platform *p, struct flow_table *flows, const struct members *m,
                      double bytes);
 
@@ -54,8 +54,8 @@ double rings_transfer_s(const struct platform *p, const struct members *m, doubl
 
 /* Returns the number of multiprocessors that a collective's thread blocks occupy on each member: one for each of NCCL's
  * channels. Inside a domain there are device.collective_sms; between domains the number follows from the number of
- * rings (cluster_inter_domain_channel_count()), but is at most device.collective_sms. 0: the cluster lacks that
- * number. */
+ * rings (cluster_inter_domain_channel_count()), but is at most device.collective_sms. Returns 0 if the
+ * cluster has no device.collective_sms. */
 double rings_occupied_sms(const struct platform *p, const struct members *m);
 
 /* Returns the latency in seconds of a ring. A piece of data passes member_count - 1 hops. Of these, domain_count - 1 go

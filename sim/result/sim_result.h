@@ -51,8 +51,8 @@ struct sim_link_load {
 };
 
 struct sim_counts {
-    /* number of ranks and ops of the schedule that the result represents, an op counted once for each rank that runs
-     * it */
+    /* number of ops of all ranks of the schedule: an op counts once for each rank of its role, even where a guard
+     * leaves it out */
     uint64_t op_instances;
     uint64_t simulated_op_instances; /* how many of op_instances the simulation executed */
     /* number of flows that were simulated, in SimGrid or outside it (sim/scheduler/uncontended.h) */
@@ -63,8 +63,8 @@ struct sim_counts {
 
 struct sim_result {
     double step_s;
-    /* For a short list (ir->repeats), start and end times are those of the short list, and step_s, loads, counts and
-     * peaks those of the whole list. has_unsteady_repeats: the times of the whole list do not follow from the short
+    /* For a short list (ir->repeats), start and end times are those of the short list, and step_s, loads, op_instances
+     * and peaks those of the whole list. has_unsteady_repeats: the times of the whole list do not follow from the short
      * list's, and no number here is valid. */
     bool has_unsteady_repeats;
     double *period_s_by_run; /* [runs of ir->repeats] the time of each copy; NULL: no short list */
@@ -106,7 +106,7 @@ void sim_result_release(struct sim_result *result);
 const double *sim_op_starts_of_rank_s(const struct sim_result *result, uint32_t rank);
 const double *sim_op_ends_of_rank_s(const struct sim_result *result, uint32_t rank);
 
-/* True if a rank did the work of an op in the simulation, because the op's guard passes; in even rings,
+/* True if a rank did the work of an op in the simulation: the op has no guard, or its guard passes. In even rings,
  * uniform_does_guard_pass() decides. */
 bool sim_rank_runs_op(const struct ir *ir, const struct sim_result *result, uint32_t rank,
                       uint32_t op);

@@ -34,7 +34,7 @@ void scheduler_free(struct scheduler *s);
 
 /* Runs the step once, and fills the caller's arrays in *times. Returns STATUS_BAD_INPUT if the
  * schedule cannot end, or if a send and the receive that it meets have different numbers of bytes;
- * STATUS_SYSTEM if the engine failed. *why then holds one line of text without a line end. If there
+ * STATUS_SYSTEM if the engine failed. In both cases *why holds one line of text without a line end. If there
  * are flows, it may be called once per process. */
 enum status scheduler_run(struct scheduler *s, struct schedule_times *times, struct text *why);
 

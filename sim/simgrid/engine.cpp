@@ -168,6 +168,8 @@ class TimerModel : public simgrid::kernel::resource::Model
     }
 };
 
+/* ---- the engine ---- */
+
 s4u::Engine *engine;
 std::shared_ptr<TimerModel> timers;
 std::vector<int64_t> batch;

@@ -58,7 +58,7 @@ bool uniform_takes_ranks_as_fullest(const struct ir *ir, uint32_t above);
 uint32_t *uniform_mark_guards(const struct ir *ir, uint32_t above);
 
 /* Returns how many ranks the guards of even groups distinguish, or the number of context ranks that are taken as the
- * fullest; 0: no group is even. */
+ * fullest; 0: there is neither. */
 uint32_t uniform_rank_count(const struct ir *ir, const uint32_t *uniform);
 
 /* Returns what guard_passes() returns for guard g. In an even group every rank gets the answer of one and the same
