@@ -1,6 +1,6 @@
 /* sim/jitter.h: by how many seconds a step grows because a kernel takes different times on different ranks.
  *
- * A simulation gives a kernel the same time on every rank. On a machine each time is random, with a standard
+ * A simulation gives every kernel its mean time. On a machine each time is random, with a standard
  * deviation of `relative` times its mean, and at a rendezvous all ranks wait for the last one. Between two rendezvous
  * the times of a rank's kernels add up, and so do their variances, to V. The last of n ranks arrives E(n) sqrt(V)
  * after the mean, where E(n) is the expected maximum of n standard normal numbers. Other kernels may hide that delay:

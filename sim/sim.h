@@ -1,8 +1,8 @@
 /* sim/sim.h: simulates a schedule on a cluster: one call that predicts a step.
  *
- * The schedule says what is done and in which order, the cluster where bytes move and how fast, and the costs how
- * long each shape takes. For every class of ranks that behave the same, the result says when each op starts and
- * ends, what memory is live, and how much each link carries. docs/simulation.md derives the model. SimGrid shares
+ * The schedule says what is done and in which order, the cluster where bytes move and how fast, and the costs how long
+ * each shape takes. The result says when each op starts and ends and how much memory is live at most, for every class
+ * of ranks that behave the same, and how much each link carries. docs/simulation.md derives the model. SimGrid shares
  * the links between flows.
  *
  * Each simulation runs in a forked child, so any number may run at once, and none affects a later one. The same

@@ -3,7 +3,7 @@
  * A file is the header as comments, "# key=value", then the line of column names (those of
  * TRACE_OP_COLUMNS or TRACE_MEMORY_COLUMNS), then the rows. In a header value '\' is written "\\",
  * and a line end "\n" or "\r". Numbers are the shortest decimals that read back as the same
- * double, so reading and printing again gives the same bytes. layer, chunk, step and micro are -1
+ * double, so reading a printed file and printing it again gives the same bytes. layer, chunk, step and micro are -1
  * if the op has none.
  *
  * The reader is strict: columns are exactly these and in order (the last, micro, may be missing), a

@@ -1,14 +1,14 @@
 /* traces/explain.h: explains why a measured step takes longer than the predicted one. It splits the step of each rank
  * into parts, measured and predicted, and finds the causes of the differences.
  *
- * Every instant of a rank's step belongs to one part (enum explain_part), the first of these that applies:
- *   - a kernel runs: the part of its class;
+ * The time of a rank's step is divided among parts (enum explain_part). An instant counts for the first of these that
+ * applies:
+ *   - kernels run: the parts of their classes, or of work that the schedule does not have, in equal shares;
  *   - a message runs, and all its ranks have arrived: messages;
  *   - a copy, or work on a host stream, runs: copies;
  *   - a message waits for its last rank, or the rank has ended and others have not: waits;
  *   - nothing runs: idle.
- * The parts follow from the rows only, so recordings of other programs are treated like our own traces. The parts of a
- * rank add up to its step.
+ * Recordings of other programs are treated like our own traces. The parts of a rank add up to its step.
  *
  * A rank that waits does not show why. So the difference is explained on the rank that waits least, for which the
  * others wait. The time that only this rank takes longer than predicted is its own (a late rank, a slow link); the time

@@ -6,9 +6,9 @@
  * the next one is time of the framework, and counts for the next call. A call that starts no work and does not wait is
  * part of a gap.
  *
- * These are left out of the sums: pauses (gaps of more than 1 ms, as when the next batch is loaded, and calls of more
- * than 1 ms, as when a launch loads its kernel's module); the first call of a step; calls that had to wait for the GPU
- * (a launch into a full queue, a copy of pageable memory); and launches of CUDA graphs. */
+ * Of the calls that start work, these are left out of the sums: pauses (gaps of more than 1 ms, as when the next batch
+ * is loaded, and calls of more than 1 ms, as when a launch loads its kernel's module); the first call of a step; calls
+ * that had to wait for the GPU (a launch into a full queue, a copy of pageable memory); and launches of CUDA graphs. */
 #ifndef TRACES_KINETO_ISSUE_H
 #define TRACES_KINETO_ISSUE_H
 

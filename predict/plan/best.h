@@ -3,8 +3,9 @@
  * The fastest one is searched for as predict/plan/fastest.h says. For GOAL_LONGEST the bounds are bytes, and each
  * candidate is asked only whether it fits a longer sequence than the best one so far.
  *
- * Over packed documents the search compares the typical batch of each packed set, and keeps every outcome within
- * OTHER_BATCHES_RATE_MARGIN_SHARE of the best; predict/plan/all_batches.h then compares these on the other batches. */
+ * Over packed documents the search compares the typical batch of each packed set, and finds the fastest COMPARED_ROWS
+ * of the outcomes within OTHER_BATCHES_RATE_MARGIN_SHARE of the best; predict/plan/all_batches.h then compares these on
+ * the other batches. */
 #ifndef PREDICT_PLAN_BEST_H
 #define PREDICT_PLAN_BEST_H
 

@@ -1,7 +1,7 @@
 /* predict/plan/gaps.h: the tables of predict/plan/expressible.h. A row is a gap: a choice, or a property of a model,
- * that frameworks have no settings for, or only settings that mean something else. Each source has the table of one
- * subject, and the functions by which its rows recognise configurations. The functions are named after what they
- * recognise. */
+ * that frameworks have no settings for, or only settings that mean something else. gaps_models.c, gaps_sequence.c,
+ * gaps_weights.c and gaps_work.c each have the table of one subject, and functions that recognise the configurations to
+ * which a row applies. The functions are named after what they recognise. */
 #ifndef PREDICT_PLAN_GAPS_H
 #define PREDICT_PLAN_GAPS_H
 

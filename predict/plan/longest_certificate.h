@@ -1,6 +1,6 @@
-/* predict/plan/longest_certificate.h: the longest sequence of one configuration that fits. This length and the next
- * one, which does not fit, are simulated. The certificate also has the longest sequences with one option changed
- * (predict/alternatives.h). */
+/* predict/plan/longest_certificate.h: the longest sequence of one configuration that fits. This length and, if it can
+ * be built, the next one, which does not fit, are simulated. The certificate also has the longest sequences with one
+ * option changed (predict/alternatives.h). */
 #ifndef PREDICT_PLAN_LONGEST_CERTIFICATE_H
 #define PREDICT_PLAN_LONGEST_CERTIFICATE_H
 

@@ -1,7 +1,7 @@
 /* sim/traffic/traffic.h: a schedule bound to a cluster: which ranks take part in which op, and the bytes that move.
  *
  * Ops that need other ranks, or links, are laid out on four levels:
- *   comm class  ops of one sort in the schedule: collectives of a group, shifts of a group by
+ *   comm class  ops of one sort in the schedule: collectives of a group, its barriers, shifts of a group by
  *               a distance, sends (receives) of a group to (from) a distance, copies of a kind,
  *               host work that moves bytes, kernels that share the processors
  *   channel     a comm class on certain ranks: those of an instance of the group, a message's sender
