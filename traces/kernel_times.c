@@ -185,7 +185,7 @@ static enum status add_kernels(struct kernel_owners *k, const struct kineto_step
 
 /* ---- rows ---- */
 
-/* One call of an operator that launched kernels, or a kernel that stands for itself. */
+/* One call of an operator that launched kernels, or a kernel that counts for itself. */
 struct operator_call {
     struct kernel_key key;
     bool has_missing_shapes;

@@ -144,7 +144,7 @@ static void add_gpu_wait_time_of_call(const struct gpu_work *w, const struct kin
 }
 
 /* Adds the time that a kernel takes to start, in the two cases in which it shows:
- *   - The kernel before it on its stream, if there is one, had ended when the launch began. The time from the begin of
+ *   - The kernel before it on its stream, if there is one, had ended when the launch began. The time from the start of
  *     the launch to the start of the kernel is added to step->total_empty_stream_launch_delay_s.
  *   - The kernel before it still ran when the launch had returned. The time from the end of that kernel to the start of
  *     this one is added to issue->gaps_of_queued_gpu_work_s[].

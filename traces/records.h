@@ -26,7 +26,7 @@ struct record {
     size_t field_sizes[RECORD_FIELD_LIMIT];
 };
 
-/* Functions that the reader calls. A status other than STATUS_OK ends the reading and is handed on. */
+/* Functions that the reader calls. A status other than STATUS_OK ends the reading and is returned. */
 struct record_handler {
     void *context;
     enum status (*row)(void *context, const struct record *record, struct diag *diag);

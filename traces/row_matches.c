@@ -121,7 +121,7 @@ static void match_rows_between_blocks(struct row_match_maker *maker,
         match_outside_rows_of_sort(maker, p, m, sort, !apart);
 }
 
-/* Returns the gap rows, from s->rows_outside_items[*from] on, that lie before item `until`; with `last`, all that are
+/* Returns the rows of s->rows_outside_items[], from *from on, that lie before item `until`; with `last`, all that are
  * left. Moves *from past them. */
 static struct rows_between_blocks_of_side
 take_rows_before_next_block(const struct align_sequence *s, size_t *from, bool last, uint32_t until)

@@ -27,8 +27,8 @@ struct longest_search_round {
 
 /* ---- one candidate, in a child process ---- */
 
-/* The state of a candidate after some of its repairs. A repair is skipped if the next length, after those that are
- * known to fit this candidate or the best one so far, does not fit with it or is not tried at all. */
+/* The state of a candidate after some of its repairs. A repair is skipped if the first length above those that are
+ * known to fit, of this candidate or of the best one so far, does not fit with the repair or is not on the ladder. */
 struct longest_search_state {
     bool do_choices_allow_any_length; /* the choices allow some length, with one of the repairs */
     bool has_skipped_repairs;         /* one of the repairs was skipped */

@@ -9,8 +9,8 @@ static bool has_ring_messages(const struct choices *c)
     return gaps_has_ring(c) && c->rotation == ROTATE_P2P;
 }
 
-/* True if keys go round the ring by all-to-alls, which Megatron lacks, or by an all-gather beside head ranks, which it
- * has only without them. */
+/* True if keys go round the ring by all-to-alls, which Megatron lacks, or by an all-gather with head ranks: Megatron
+ * has an all-gather only without head ranks. */
 static bool has_rotation_unlike_megatron(const struct choices *c)
 {
     return gaps_has_ring(c) && (c->rotation == ROTATE_ALL_TO_ALL ||

@@ -188,7 +188,7 @@ static bool has_attention_unlike_trainer(const struct choices *c)
            c->attention_impl != ATTENTION_FA3 && c->attention_impl != usual;
 }
 
-/* True if the profile is not the one that stands for Trainer: hf-ddp, which has autocast, under DDP in mixed precision,
+/* True if the profile is not the one that models Trainer: hf-ddp, which has autocast, under DDP in mixed precision,
  * else hf. narrow: parameters are bf16 themselves, so that there is no autocast. */
 static bool has_profile_other_than_trainer(const struct choices *c, bool narrow)
 {

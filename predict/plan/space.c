@@ -93,7 +93,7 @@ struct space_walk {
 };
 
 /* True if a configuration with the same schedule was added before, by another strategy or other choices. If not, notes
- * this one as added. */
+ * that this configuration is added. */
 static bool is_schedule_known_else_note(struct space_walk *w, const struct choices *c,
                                         const struct request *request)
 {

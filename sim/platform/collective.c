@@ -350,8 +350,8 @@ static double add_exchange(const struct collective_call *f)
     return members_farthest_message_latency_s(f->platform, m) + in_turn;
 }
 
-/* Adds the rings of a gather or of a reduce-scatter. port_bytes: the bytes that leave each port and the bytes that
- * enter it, which are all bytes of the result or of the operand except the port's own part. Returns the latency. */
+/* Adds the rings of a gather or of a reduce-scatter. port_bytes: as many bytes leave each port as enter it: all of
+ * the gather's result, or of the reduction's operand, except the port's own part. Returns the latency. */
 static double add_gather_rings(const struct collective_call *f, double port_bytes)
 {
     rings_add_flows(f->platform, f->flows, f->members, port_bytes);

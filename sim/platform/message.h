@@ -5,8 +5,8 @@
 #include "sim/platform/platform.h"
 
 /* Each function of this header adds the flows of one transfer; those that return a number return the transfer's latency
- * in seconds. This one adds a message: a shift, or a send and its receive. Messages with equal keys and numbers share
- * the rate of one channel between two ranks. A message of a rank to itself takes no time. ranks: the size of the
+ * in seconds. This one adds a message: one of a shift, or a send and its receive. Messages with equal keys and numbers
+ * share the rate of one channel between two ranks. A message of a rank to itself takes no time. ranks: the size of the
  * communicator. */
 double message_add_flows(struct platform *platform, struct flow_table *flows, uint32_t from,
                          uint32_t to, double bytes, uint32_t ranks, uint32_t key, uint32_t number);

@@ -35,8 +35,8 @@ void members_init(struct members *m, const struct platform *p, const uint32_t *m
 
 /* Finds through which NICs rings leave the domains. Call it after it is known which domains are planned, and before the
  * functions below. The library builds one ring per NIC, each of which leaves a domain through a NIC of its own; so the
- * domain whose members use the fewest NICs limits the number of rings, and nic.rings does, too. Only the rows of
- * planned domains and of their neighbours in the ring are filled. */
+ * domain whose members use the fewest NICs limits the number of rings, and nic.rings does, too. In
+ * exit_ranks_of_domains only the rows of planned domains and of their neighbours in the ring are filled. */
 void members_find_rings(struct members *m, const struct platform *p);
 void members_release(struct members *m);
 

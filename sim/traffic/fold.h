@@ -13,8 +13,8 @@
  * event ends on all channels of a class together, and all ranks of a class see the same happen at the same time: the
  * claim holds afterwards, too.
  *
- * So one rank of each class is executed, and its events stand for all channels of their class. Of the flows, only a
- * few are needed (fold_flows.h). docs/simulation.md, "Rank folding", has the details. */
+ * So one rank of each class is executed, and its events represent those of all channels of their class. Of the flows,
+ * only a few are needed (fold_flows.h). docs/simulation.md, "Rank folding", has the details. */
 #ifndef SIM_FOLD_H
 #define SIM_FOLD_H
 
@@ -51,7 +51,7 @@ struct fold {
  * class of its own, and all flows are started. */
 void fold_make(struct fold *fold, const struct traffic *traffic, const struct pruned *pruned,
                bool exact);
-/* Returns the transfer that stands for `transfer` in the simulation: the same variant, on the lowest channel of the
+/* Returns the transfer that represents `transfer` in the simulation: the same variant, on the lowest channel of the
  * class of its channel. */
 static inline uint32_t fold_representative_transfer(const struct fold *fold,
                                                     const struct traffic *traffic,

@@ -124,8 +124,8 @@ static double first_event_after_gap_s(const struct steady *x, uint32_t gap)
     return first_s;
 }
 
-/* True if, during the period that begins at from_s, no events are open but those of the run's iterations, up to the
- * first iteration after the gap. Raises *lag to the number of iterations between the earliest iteration with an open
+/* True if, during the period that begins at from_s, only events of the run's iterations up to the first one after the
+ * gap are open. Raises *lag to the number of iterations between the earliest iteration with an open
  * event and that first iteration. */
 static bool no_other_event_is_open(const struct steady *x, uint32_t gap, double from_s,
                                    double period_s, uint32_t *lag)
@@ -219,8 +219,8 @@ struct extrapolated_start_check {
     uint64_t *deciding_dependency_bits_by_op;
 };
 
-/* Copy number `copy` of op `from` (0: `from` itself) waits for an op of the whole list as `from` waits for `op` in the
- * short list. Returns when that op of the whole list ends. If from == op, returns when the copy itself ends. */
+/* Returns when the op of the whole list ends for which copy number `copy` of op `from` waits, as `from` waits for `op`
+ * in the short list. Copy 0 is `from` itself. If from == op, returns when the copy itself ends. */
 static double end_of_awaited_op_s(const struct extrapolated_start_check *c, uint32_t from,
                                   uint32_t copy, uint32_t op)
 {

@@ -3,7 +3,7 @@
  * If the iterations around a gap follow each other after the same time (the period), on all ranks and streams, and no
  * other event is open meanwhile, then the left-out iterations can only do the same again, and every op after the gap
  * comes later by one period for each of them. docs/simulation.md proves it; every start is then checked against all
- * that it waits for. The gaps are those of a short list, which stands for a longer list (schedule/ir/repeats.h). */
+ * that it waits for. The gaps are those of a short list, which represents a longer list (schedule/ir/repeats.h). */
 #ifndef SIM_STEADY_H
 #define SIM_STEADY_H
 

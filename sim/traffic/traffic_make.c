@@ -83,7 +83,7 @@ static void read_costs(struct traffic *traffic)
 }
 
 /* Fails if an op waits for more than WAITS_MAX ops, or for an op that does not come earlier in its role. The scheduler
- * takes for granted that neither happens; the verifier explains the second fault better. */
+ * assumes that neither happens; the verifier explains the second fault better. */
 static enum status check_waits(const struct traffic *traffic, const char *name, struct diag *diag)
 {
     const struct ir *ir = traffic->ir;
