@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # A folder that measures a GPU where nothing can be installed: packaging/gpu.sh BUILD [FOLDER]
 #
-# FOLDER is one that is not there, is empty, or was made by this. Of a build with CUDA (./dev gpu makes it):
-# programs in bin/, the libraries that they load in lib/ (NVIDIA's are the machine's own, or those of PyTorch's wheels), the
-# shipped data, and bench/gpu/run; and all of it in FOLDER.tar.gz. There: gpu-pack/run RESULTS, and
-# gpu-pack/longhaul COMMAND. The glibc there must be no older than here, the driver no older than share/needs says.
+# FOLDER does not exist, is empty, or was made by this script. It gets, from a build with CUDA (./dev gpu makes one):
+# programs in bin/, the libraries that they load in lib/ (except NVIDIA's: the machine has these, or PyTorch's wheels do),
+# the shipped data, and bench/gpu/run. FOLDER.tar.gz gets all of it. On the machine with the GPU, run
+# gpu-pack/run RESULTS or gpu-pack/longhaul COMMAND. Its glibc must be no older than the one here, and its driver no older
+# than share/needs says.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${1:?packaging/gpu.sh BUILD [FOLDER]}
@@ -12,7 +13,8 @@ out=${2:-build/gpu-pack}
 source packaging/libraries.sh
 source bench/gpu/fresh.sh
 fresh "$out"
-# Any driver from that one on serves all minor versions of it (CUDA's release notes, "minor version compatibility").
+# Any driver from this version on serves all minor versions of a major version of CUDA (CUDA's release notes, "minor
+# version compatibility").
 cuda=$(sed -n 's/^set(CMAKE_CUDA_COMPILER_VERSION "\([0-9]*\.[0-9]*\).*/\1/p' "$build"/CMakeFiles/*/CMakeCUDACompiler.cmake 2>/dev/null || true)
 case $cuda in
     13.*) driver=580 ;;

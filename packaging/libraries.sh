@@ -1,7 +1,7 @@
 # Sourced by packaging/tarball.sh and packaging/gpu.sh.
 #
-# libraries PROGRAM...: what they load, a line "NAME PATH" each. False, and a message for each that is not found: a
-# package without it would not run.
+# libraries PROGRAM...: prints the libraries that the programs load, a line "NAME PATH" each. Returns false, with a
+# message for each library that is not found, since a package without it would not run.
 libraries()
 {
     local found missing

@@ -1,8 +1,9 @@
 #!/bin/sh
 # bin/longhaul of the tarball: the system's glibc where it is new enough, else the one that came with this.
 #
-# The loader is asked what it would load, and says "not found" of a version that glibc does not have. The program itself
-# loads the simulator only when it simulates: preloading it has the loader look at its libraries, too.
+# The loader is asked which libraries it would load; it says "not found" if glibc lacks a version that one of them needs.
+# The program loads the simulator only when it simulates, so the simulator is preloaded here: then the loader looks at
+# its libraries, too.
 here=$(dirname "$(readlink -f "$0")")/..
 program=$here/libexec/longhaul
 simulator=$here/lib/longhaul/longhaul_simgrid.so

@@ -2,7 +2,7 @@
 # A tarball that runs on any Linux of this processor, without root: packaging/tarball.sh [FOLDER]
 #
 # The program goes into libexec/ and finds its libraries beside it, in lib/. glibc itself is in
-# lib/glibc, for systems whose own is older: bin/longhaul takes the system's where that will do.
+# lib/glibc, for systems with an older one: bin/longhaul takes the system's glibc if it is new enough.
 # The MPI module is left out: it must be built with the MPI that starts it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

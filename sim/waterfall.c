@@ -103,7 +103,7 @@ static enum cause cause_of_non_kernel_op(const struct ir *ir, uint32_t op)
     case WORK_ADAMW: /* AdamW runs on a host stream */
         return CAUSE_OPTIMIZER;
     default:
-        return CAUSE_OFFLOAD; /* copies, and all work on a host stream */
+        return CAUSE_OFFLOAD; /* copies, and other work on a host stream */
     }
 }
 

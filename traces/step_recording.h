@@ -27,7 +27,7 @@ enum step_event_kind {
     STEP_INDEXING,
     STEP_FILL,
     STEP_COLLECTIVE, /* "comm" */
-    STEP_OPAQUE,     /* a kernel of which only the bytes are known */
+    STEP_OPAQUE,     /* a kernel of no other kind, such as one of the program itself */
     /* the kinds of other events, which have no "k" and which the member "op" names */
     STEP_RECORD_CUDA_EVENT,     /* stream `s` records event `e` */
     STEP_STREAM_WAIT_FOR_EVENT, /* stream `s` waits for event `e` */

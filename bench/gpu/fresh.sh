@@ -1,7 +1,7 @@
 # Sourced by bench/gpu/run and packaging/gpu.sh.
 #
-# fresh FOLDER: an empty folder with the marker in it. What was in it goes only when the marker was there, that is,
-# when one of these programs made it; else one message, and false.
+# fresh FOLDER: makes an empty folder with a marker in it. If FOLDER exists and is not empty, its content is deleted
+# only if it has the marker, that is, if one of these programs made it; else fresh prints a message and returns false.
 fresh()
 {
     local marker=$1/.made-by-longhaul

@@ -36,7 +36,7 @@ const char *ladder_end_reason(const struct length_ladder *ladder);
 
 enum { LONGEST_CHUNKS = 32 }; /* the most chunks of a sequence that are asked about */
 
-/* Returns a length, longer than any chunk, that every degree of `ranks` ranks divides. */
+/* Returns a length of at least 2M tokens that every degree of `ranks` ranks divides. */
 int64_t longest_length_all_degrees_divide(int64_t ranks);
 
 /* Sets *ladder to the lengths that the choices of a request allow: multiples of 1K tokens or, if the choices do not
