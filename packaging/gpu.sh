@@ -2,10 +2,10 @@
 # A folder that measures a GPU where nothing can be installed: packaging/gpu.sh BUILD [FOLDER]
 #
 # FOLDER does not exist, is empty, or was made by this script. It gets, from a build with CUDA (./dev gpu makes one):
-# programs in bin/, the libraries that they load in lib/ (except NVIDIA's: the machine has these, or PyTorch's wheels do),
+# programs in bin/, the libraries that they load in lib/ (except NVIDIA's, which the machine or PyTorch's wheels have),
 # the shipped data, and bench/gpu/run. FOLDER.tar.gz gets all of it. On the machine with the GPU, run
-# gpu-pack/run RESULTS or gpu-pack/longhaul COMMAND. Its glibc must be no older than the one here, and its driver no older
-# than share/needs says.
+# gpu-pack/run RESULTS or gpu-pack/longhaul COMMAND. Its glibc must be no older than the one here, and its driver no
+# older than share/needs says.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${1:?packaging/gpu.sh BUILD [FOLDER]}

@@ -1,7 +1,7 @@
 #!/bin/sh
 # bin/longhaul of the tarball: the system's glibc where it is new enough, else the one that came with this.
 #
-# The loader is asked which libraries it would load; it says "not found" if glibc lacks a version that one of them needs.
+# The loader is asked which libraries it would load; it says "not found" if glibc lacks a version that they need.
 # The program loads the simulator only when it simulates, so the simulator is preloaded here: then the loader looks at
 # its libraries, too.
 here=$(dirname "$(readlink -f "$0")")/..

@@ -9,8 +9,8 @@
 #include "base/diag.h"
 #include "traces/residuals.h"
 
-/* FEATURE_ROW(symbol, name): the features by which a predicted run may differ from all measured ones. Each widens the
- * interval of the prediction (models/interval.h). The comment of a feature says what no measured run has. */
+/* FEATURE_ROW(symbol, name): the features by which a predicted run may differ from all measured ones. Each but BASE
+ * widens the interval of the prediction (models/interval.h). The comment of a feature says what no measured run has. */
 #define INTERVAL_FEATURES(FEATURE_ROW)                                                             \
     FEATURE_ROW(BASE, "base")           /* nothing: all features of the run were measured */       \
     FEATURE_ROW(PROFILE, "profile")     /* the profile */                                          \

@@ -143,7 +143,7 @@ static bool has_known_operator(const struct kernel_owners *k, uint32_t launcher)
 /* Adds the time of each kernel, messages left out, to k->seconds of its owner; if the owner is
  * unknown, to times->seconds_of_unassigned_kernels or, for a kernel that Inductor wrote, to its own element. Kernels
  * launched outside of the profiler's steps do not count. Fails if no kernel that counts takes
- * time. */
+ * time, or if a call takes more than CALL_LIMIT_S. */
 static enum status add_kernels(struct kernel_owners *k, const struct kineto_steps *steps,
                                const char *name, struct diag *diag)
 {

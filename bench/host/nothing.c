@@ -188,7 +188,7 @@ const char *cudaGetErrorString(void)
     return "an error of a CUDA that does nothing";
 }
 
-/* ---- modules of the driver, and handles of cuBLAS and cuDNN: each function gives one object, which nothing reads ---- */
+/* ---- modules of the driver, and handles of cuBLAS and cuDNN: each function gives an object that nothing reads ---- */
 
 #define DEFINE_CALL_THAT_MAKES_HANDLE(function)                                                    \
     int function(void **handle)                                                                    \
