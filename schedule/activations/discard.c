@@ -143,9 +143,7 @@ static void repeat_op(struct discard_pass *d, uint32_t op)
 {
     struct ir *ir = d->ir;
     buffer_id of[16];
-    op_id wait[8];
     const uint32_t reads = ir->op.read_count[op], operands = reads + ir->op.write_count[op];
-    uint32_t waits = 0;
     assert(operands <= ARRAY_LEN(of));
     for (uint32_t k = 0; k < operands; k++) {
         const uint32_t buffer = ir_touched_buffer(ir, op, k);
@@ -157,14 +155,7 @@ static void repeat_op(struct discard_pass *d, uint32_t op)
         const uint32_t buffer = ir_touched_buffer(ir, op, k), again = d->repeated_buffer[buffer];
         of[k].i = again != IR_NONE ? again : buffer;
     }
-    for (uint32_t k = 0; k < ir->op.wait_count[op] && waits < ARRAY_LEN(wait); k++) {
-        const uint32_t target = d->repetition_of_op[ir->wait[ir->op.wait_begin[op] + k].i];
-        if (target != IR_NONE)
-            wait[waits++] = (op_id){target};
-    }
-    const op_id copy = ir_add_op_like(ir, op, PHASE_RECOMPUTE, of, wait, (uint16_t)waits);
-    d->repetition_of_op[op] = copy.i;
-    op_list_push(&d->new_list, copy);
+    op_list_push(&d->new_list, pass_repeat_op(ir, op, of, d->repetition_of_op));
 }
 
 /* True if the op belongs to the forward of d->layer_of_unit[which], a layer of one unit, and has not been repeated. */

@@ -15,6 +15,11 @@ static inline uint32_t segment_of_op(const struct ir *ir, uint32_t layers, uint3
     return (uint32_t)ir->op.micro[op] * layers + ir->op.layer[op];
 }
 
+/* Adds a repetition of an op in the phase `recompute` and returns it. of: its operands, those of the op or others in
+ * their place. It waits for the repetitions of the ops for which the op waits; repetition_of_op: by op, the op that
+ * repeats it (IR_NONE: none), of which the row of `op` is set. */
+op_id pass_repeat_op(struct ir *ir, uint32_t op, const buffer_id *of, uint32_t *repetition_of_op);
+
 /* Repeats each layer's forward before its backward, which then reads the repeated activations, so that those of the
  * first forward are freed early. What is repeated depends on choices.activations. */
 void pass_recompute(struct emit *e, struct op_list *list);

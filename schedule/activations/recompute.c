@@ -217,12 +217,26 @@ static void unmark_ops_of_partly_remade_buffers(struct recompute *r, const struc
     }
 }
 
+op_id pass_repeat_op(struct ir *ir, uint32_t op, const buffer_id *of, uint32_t *repetition_of_op)
+{
+    op_id *wait = heap_alloc((size_t)ir->op.wait_count[op] + 1, sizeof *wait);
+    uint16_t wait_count = 0;
+    for (uint32_t k = 0; k < ir->op.wait_count[op]; k++) {
+        const uint32_t target = repetition_of_op[ir->wait[ir->op.wait_begin[op] + k].i];
+        if (target != IR_NONE)
+            wait[wait_count++] = (op_id){target};
+    }
+    const op_id copy = ir_add_op_like(ir, op, PHASE_RECOMPUTE, of, wait, wait_count);
+    repetition_of_op[op] = copy.i;
+    free(wait);
+    return copy;
+}
+
 static void repeat_op(struct recompute *r, uint32_t op)
 {
     struct ir *ir = r->ir;
     buffer_id of[16];
-    op_id wait[8];
-    uint32_t reads = ir->op.read_count[op], operands = reads + ir->op.write_count[op], waits = 0;
+    uint32_t reads = ir->op.read_count[op], operands = reads + ir->op.write_count[op];
     assert(operands <= ARRAY_LEN(of));
     for (uint32_t k = reads; k < operands; k++) {
         uint32_t buffer = ir_touched_buffer(ir, op, k);
@@ -237,14 +251,7 @@ static void repeat_op(struct recompute *r, uint32_t op)
         uint32_t buffer = ir_touched_buffer(ir, op, k), again = r->mark[buffer].repeated_buffer;
         of[k].i = again != IR_NONE ? again : buffer;
     }
-    for (uint32_t k = 0; k < ir->op.wait_count[op] && waits < ARRAY_LEN(wait); k++) {
-        uint32_t target = r->repetition_of_op[ir->wait[ir->op.wait_begin[op] + k].i];
-        if (target != IR_NONE)
-            wait[waits++] = (op_id){target};
-    }
-    op_id copy = ir_add_op_like(ir, op, PHASE_RECOMPUTE, of, wait, (uint16_t)waits);
-    r->repetition_of_op[op] = copy.i;
-    op_list_push(&r->new_list, copy);
+    op_list_push(&r->new_list, pass_repeat_op(ir, op, of, r->repetition_of_op));
 }
 
 /* Inserts the repetition of a layer's forward before the first op of its backward, at position `begin` of the list.
