@@ -1,4 +1,5 @@
-/* exec/assignment.h: the role, groups, messages and guards of each rank, derived from a schedule once before it runs.
+/* exec/assignment.h: what each rank of a schedule does: its role, groups, guards and messages, and the rows and
+ * elements that its ops use. All of it is derived from the schedule once, before the run.
  *
  * Roles, guards and indices in groups are looked up by rank. Communication ops that belong together find each other by
  * number: the n-th collective of a group on one rank is that of the other members, and the n-th send from one rank to
@@ -37,8 +38,8 @@ struct routed_rows {
     /* [experts] how many rows the expert computes for each rank: that rank's copies without those that the expert
      * drops, plus padding */
     const int64_t *rows_per_rank_by_expert;
-    /* the rows that arrive from all ranks for the rank's experts; for an all-to-all that sends each token once, the
-     * tokens that arrive; for a permutation of the rank's own tokens (PERMUTE_OWN), the rows for all experts */
+    /* the rows that the rank's experts compute for all ranks; for an all-to-all that sends each token once, the tokens
+     * that arrive; for a permutation of the rank's own tokens (PERMUTE_OWN), the rows for all experts */
     int64_t row_count;
     uint32_t experts, ranks, first_expert; /* first_expert: the first of the rank's own experts */
     /* for ROUTE and its backward: [tokens * copies of a token] the expert of each slot; slot j * tokens + t is copy j

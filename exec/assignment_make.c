@@ -606,6 +606,8 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
     return STATUS_OK;
 }
 
+/* ---- the whole assignment, and lists of a rank's ops ---- */
+
 enum status assignment_init(struct assignment *assignment, const struct ir *ir, const char *name,
                             struct diag *diag)
 {

@@ -1,9 +1,9 @@
 /* exec/backend.h: the functions that a kind of hardware must provide to run schedules, and the list of backends.
  *
  * The executor walks a role's list of ops on one host thread per rank and calls the functions below; it knows no
- * hardware. A backend owns the memory pools, the streams and the connections between ranks. Each kind of work has one
- * function. On the CPU, the worker of a stream calls it when the op may start; for a device, a host thread calls it to
- * enqueue the op.
+ * hardware. A backend owns the memory pools, the streams and the connections between ranks. Each kind of work that
+ * streams run has one function. On the CPU, the worker of a stream calls it when the op may start; for a device, a host
+ * thread calls it to enqueue the op.
  *
  * A function that waits returns false if the run has been stopped (a thread called run_record_failure()). Its caller
  * then returns at once. */
@@ -82,7 +82,7 @@ struct backend {
     backend_kernel *const *kernel;
 
     /* Describes the device of the run that the calling thread has opened; if it has opened none, the first device.
-     * NULL: exec/microbench_describe.c describes the device. */
+     * NULL: a trace does not describe the device, and exec/microbench_describe.c does it for measured points. */
     enum status (*describe)(backend_header_function *say, void *user, struct diag *diag);
     /* Describes an open run: its libraries, its clocks and how its ranks communicate. NULL: there is nothing to
      * describe. */
@@ -122,7 +122,7 @@ struct backend {
     void (*end_step)(struct exec_run *run);
     /* Issues an op to its stream. The op starts after the op before it on that stream, and after all ops for which it
      * waits. An op that a guard leaves out keeps its place in the stream and does nothing. The op's times are written
-     * when it ends. */
+     * when it ends, or by end_step(). */
     bool (*enqueue)(struct exec_run *run, uint32_t rank, uint32_t op);
     /* These functions block the host. wait_stream() waits until all ops issued on a stream have ended, wait_op() until
      * one op has, barrier() until all ranks of a barrier's group have arrived, and finish(), at the end of the step,

@@ -22,8 +22,8 @@ static struct mesh_axis_coordinates mesh_coordinates_of_rank(const struct ir *ir
     return place;
 }
 
-/* Returns the index of a place among all places that differ along the axes of a mask, where the first axis changes
- * slowest. Sets *size to the number of these places. */
+/* Returns the index of a place among the places that differ from it only along the axes of a mask, where the first axis
+ * changes slowest. Sets *size to the number of these places, its own included. */
 static uint32_t mesh_index_along_axes(const struct ir *ir,
                                       const struct mesh_axis_coordinates *place, uint32_t axes,
                                       uint32_t *size)

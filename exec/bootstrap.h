@@ -6,8 +6,8 @@
  * messages are the ids that NCCL needs to start, and results.
  *
  * Rank 0 answers every process that connects, and accepts it if both are of one version of the program, of one number
- * of processes, and about to run the same schedule with the same options. The port is not MASTER_PORT, since torchrun's
- * agent keeps its own store there. */
+ * of processes, and about to run the same schedule with the same options. Unless LONGHAUL_PORT gives the port, it is
+ * not MASTER_PORT, since torchrun's agent keeps its own store there. */
 #ifndef EXEC_BOOTSTRAP_H
 #define EXEC_BOOTSTRAP_H
 

@@ -223,8 +223,8 @@ static bool is_connected_to_itself(int fd)
            own.sin_port == other.sin_port && own.sin_addr.s_addr == other.sin_addr.s_addr;
 }
 
-/* Tries for timeout_s seconds to connect. Returns the socket, or -1 if no process listens there; errno is then that of
- * the last attempt. */
+/* Tries for timeout_s seconds to connect. Returns the socket, or -1 if no attempt succeeds; errno is then that of the
+ * last attempt. */
 static int connect_with_retries(const struct addrinfo *to, double timeout_s)
 {
     static const struct timespec nap = {0, 20000000};

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* PORT: the port if no launcher gives one. BESIDE: added to MASTER_PORT, on which torchrun's store listens, or
+/* PORT: the port if no variable gives one. BESIDE: added to MASTER_PORT, on which torchrun's store listens, or
  * subtracted from it if the sum exceeds 65535. SLURM_PORTS, SLURM_PORT_COUNT: the first and the number of the ports
  * that are derived from the number of a Slurm job. */
 enum { PORT = 29555, BESIDE = 1000, SLURM_PORTS = 20000, SLURM_PORT_COUNT = 10000 };

@@ -11,7 +11,8 @@
  * answer. */
 #define BOOTSTRAP_GREETING_TIMEOUT_S 5.0
 
-/* The connections that every process makes to rank 0: for messages and for heartbeats. CHANNELS is their number. */
+/* The connections that every other process makes to rank 0: for messages and for heartbeats. CHANNELS is their
+ * number. */
 enum connection_kind { MESSAGES, PROGRESS, CHANNELS };
 
 /* The progress of one process or, in what rank 0 sends, of all processes together. */
@@ -50,7 +51,7 @@ struct bootstrap {
 
 /* Returns the seconds of the monotonic clock. */
 double bootstrap_now_s(void);
-/* Sets the time after which a call on a socket returns with EAGAIN. */
+/* Limits the time of a send or receive on a socket, which then fails with EAGAIN, and of a connect (EINPROGRESS). */
 void bootstrap_set_timeout(int fd, double timeout_s);
 void bootstrap_close_socket(int *fd);
 

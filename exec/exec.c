@@ -17,7 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The kinds of bindings that are filled again before every step, and those that hold sums and are zeroed. */
+/* The kinds of bindings that are filled again before later steps, unless these run back to back, and those that hold
+ * sums and are zeroed. */
 static const uint32_t INPUTS =
     1u << BINDING_TOKENS | 1u << BINDING_LABELS | 1u << BINDING_POSITIONS;
 static const uint32_t ZEROED = 1u << BINDING_GRAD | 1u << BINDING_LOSS;

@@ -1,12 +1,13 @@
-/* exec/exec.h: runs a schedule on real hardware; exec_run() is the layer's one call.
+/* exec/exec.h: runs a schedule on real hardware, by exec_run().
  *
  * exec_run() allocates the planned arenas of every rank, lets the caller fill bound buffers, walks the schedule and
  * passes it op by op to a backend, and lets the caller read the results. It knows no strategy and no costs: numbers are
  * checked through bindings (exec/bindings.h), and times are measured. Ranks are threads of the calling process; on GPUs
  * a launcher may start one process per rank instead (exec/bootstrap.h).
  *
- * Every run ends. If an op fails, a rank stalls, members of a collective do not agree about it, or an op reads bytes
- * that were not written, all ranks are stopped and there is one message. docs/execution.md describes the details.
+ * If an op fails, a rank stalls, members of a collective do not agree about it, or a backend whose kernels run on the
+ * host finds a read of unwritten bytes (options.finds_unwritten_reads), all ranks are stopped and each process has one
+ * message. docs/execution.md describes the details.
  *
  * The folder exec/ runs schedules on real hardware, measures them, and checks their numbers against an unsharded
  * reference. */
@@ -35,8 +36,8 @@ struct exec_result {
     struct trace trace; /* ops that did work, ordered by (start, rank, op), and live bytes */
 };
 
-/* Runs the warm-up steps, then the measured steps. Returns STATUS_BAD_INPUT if the schedule cannot be run: operands do
- * not fit their op's shape, there is no planned arena, or the backend is unknown. Returns STATUS_NO if a step failed;
+/* Runs the warm-up steps, then the measured steps. Returns STATUS_BAD_INPUT if the schedule cannot be run, for example
+ * if operands do not fit their op's shape or the backend is unknown. Returns STATUS_NO if a step failed;
  * the message names the rank, the op and the fault, or says which op waits for which. Returns STATUS_SYSTEM if the
  * system refused memory or threads, or if options.ended_by() ended the run. name: the schedule's name in messages. io:
  * NULL if there is nothing to fill or read. *result must be all-zero, and stays so unless STATUS_OK is returned;

@@ -52,7 +52,7 @@ struct exec_options {
     uint32_t measured_steps; /* steps measured; 0: 1 */
     /* a step starts as soon as the one before has ended, and all steps read the inputs of the first */
     bool runs_back_to_back;
-    /* the warm-up goes on, with steps that are not measured, until the clock is steady or for 30 s */
+    /* the warm-up, if there is one, goes on, with steps that are not measured, until the clock is steady or for 30 s */
     bool waits_for_steady_clock;
     bool finds_unwritten_reads; /* find reads of elements that nothing has written (slow) */
     bool records_trace;         /* fill result.trace with the ops and memory of the median step */
@@ -86,8 +86,8 @@ struct exec_options {
     uint64_t input_digest;
     struct exec_fault fault;
     /* on a GPU: the number of multiprocessors that another kernel occupies during every measured step while it copies
-     * memory, as a library's communication does; 0: there is no such kernel. It needs a warm-up step: CUDA loads a
-     * kernel at its first launch, and may wait until the device is idle before it does. */
+     * memory, as a library's communication does; 0: there is no such kernel. It needs a warm-up step, so that CUDA has
+     * loaded the kernels of the step before: the first launch of a kernel may have to wait until the device is idle. */
     uint32_t hogged_sm_count;
 };
 

@@ -176,8 +176,8 @@ struct executor_stall_watcher {
     uint64_t ended_ops_at_last_check;
 };
 
-/* Called several times during a step. Fails the run if another process has failed, if for stall_limit_s no op has ended
- * and none has been running, or if the step exceeds step_limit_s. Ends it if the caller asks for this. */
+/* Called from time to time during a step. Fails the run if another process has failed, if for stall_limit_s no op has
+ * ended and none has been running, or if the step exceeds step_limit_s. Ends it if the caller asks for this. */
 static void check_progress(struct exec_run *run, struct executor_stall_watcher *watch)
 {
     char why[640];

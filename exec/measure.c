@@ -87,7 +87,8 @@ static int compare_by_time(const void *a, const void *b)
     return x->category < y->category ? -1 : x->category > y->category;
 }
 
-/* Sets first_use_s[buffer] to the start of the rank's first op that uses the buffer; a negative number if none does. */
+/* Sets first_use_s[buffer] to the earliest start of the rank's ops that use the buffer; to a negative number if none
+ * does, or if none of them has known times. */
 static void find_first_use_times(const struct exec_run *run, const struct op_time *time,
                                  uint32_t rank, double *first_use_s)
 {

@@ -2,8 +2,8 @@
  *
  * A point is measured by running a small schedule that repeats the same op, and reading the times from its trace. The
  * cost model predicts the time of an op in a schedule, from its start on its stream to its end, and a trace has just
- * these times. Nothing here depends on the hardware. Operands hold random numbers, and sets of operands take turns so
- * that no operand is still in a cache. docs/measuring.md says what lies inside each interval. */
+ * these times. Nothing here depends on the hardware. Operands hold random numbers, and several sets of operands take
+ * turns, so that large operands are no longer in a cache. docs/measuring.md says what lies inside each interval. */
 #ifndef EXEC_MICROBENCH_H
 #define EXEC_MICROBENCH_H
 
@@ -17,7 +17,7 @@ struct microbench_options {
     const char *backend; /* NULL: "cpu" */
     double round_s;      /* seconds of work per round, without the set-up of operands; 0: 0.06 */
     /* the most rounds; there are fewer if the median is stable earlier. 0: 2 rounds, or 1 on a GPU, where setting up
-     * takes most of the time */
+     * takes most of the time. Role ISSUE takes three times as many rounds, and role SUSTAINED one. */
     uint32_t most_rounds;
     /* the least bytes of all sets of operands together; 0: 64 MiB, or 256 MiB on a GPU */
     uint64_t min_bytes_of_all_operand_sets;
@@ -54,8 +54,8 @@ enum status microbench_describe(const char *backend, struct points *points, stru
 enum { MICROBENCH_ROTATE_GPU = 256 << 20 };
 /* Fills data with random numbers. Those of 16 bits have a normal distribution, as activations and weights do: a product
  * of positive numbers draws less power, and so runs up to a tenth faster under a power limit (docs/costs.md, "What the
- * power limit leaves"). Wider ones are in [0.25, 1), since variances and moments must be positive. Any four bytes of
- * dtype u8 are an fp32 number between 0.01 and 0.26. */
+ * power limit leaves"). Those of other types are in [0.25, 1), since variances and moments must be positive; but any
+ * four bytes of dtype u8 are an fp32 number between 0.01 and 0.26. */
 void microbench_fill(void *data, enum dtype dtype, uint64_t elements, uint64_t seed);
 /* Fills data with random indices below the limit and below 2^20. */
 void microbench_fill_indices(int32_t *data, uint64_t elements, uint64_t limit, uint64_t seed);

@@ -1,6 +1,6 @@
 /* The points that bench measures on a GPU: products as wide as those of 7B to 70B models, with few tokens (which do not
  * fill the device) and many (which do); attention over tiles as rings and chunks have them and over whole sequences;
- * and copies from 4 KiB to 1 GiB. */
+ * memory-bound work; messages; and copies from 4 KiB to 1 GiB. */
 #include "exec/microbench_list.h"
 
 static void add_product_cases(struct microbench_list *list, bool quick)

@@ -22,8 +22,8 @@ void microbench_add_case(struct microbench_list *list, enum point_role role, str
 struct microbench_widths {
     int64_t cols, vocab, heads, dim;
 };
-/* Adds a case of every memory-bound kind, with `count` elements in its main operand; with `host`, only ADAMW on a host
- * stream. impl: the attention implementation to which the case of MERGE belongs. */
+/* Adds a case of each memory-bound kind that is measured, with `count` elements in its main operand; with `host`, only
+ * ADAMW on a host stream. impl: the attention implementation to which the case of MERGE belongs. */
 void microbench_add_memory_bound_cases(struct microbench_list *list, int64_t count, bool host,
                                        const struct microbench_widths *widths,
                                        enum attention_impl impl);

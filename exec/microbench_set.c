@@ -1,5 +1,5 @@
-/* The points that bench measures by default: kinds of work over sizes that determine the numbers of the cost model
- * (docs/measuring.md). */
+/* The points that bench measures on a CPU: kinds of work over sizes that determine the numbers of the cost model
+ * (docs/measuring.md). exec/microbench_gpu.c calls some of its functions, too. */
 #include "exec/microbench_list.h"
 
 #include "models/frozen_storage.h"

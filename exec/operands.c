@@ -114,7 +114,7 @@ static bool dtype_is_allowed(const struct work_operand *want, enum dtype dtype)
                                            : dtype == DTYPE_E4M3 || dtype == DTYPE_E5M2;
     if (want->type == WORK_TYPE_GIVEN_DTYPE && !dtype_is_compute_type((enum dtype)want->dtype))
         return dtype == want->dtype;
-    /* any compute type is accepted, since a schedule whose numbers are checked has f64 everywhere */
+    /* any compute type is accepted, since a schedule that is checked in f64 has f64 everywhere */
     return dtype_is_compute_type(dtype);
 }
 
@@ -147,7 +147,7 @@ static enum status check_operands_of_side(const struct ir *ir, uint32_t op,
     return STATUS_OK;
 }
 
-/* Checks that all operands which ranks move or sum have the same dtype. */
+/* Checks that all operands between which the op moves or sums elements have the same dtype. */
 static enum status check_moved_dtypes(const struct ir *ir, uint32_t op,
                                       const struct operand_side *sides, const char *name,
                                       struct diag *diag)

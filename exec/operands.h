@@ -1,7 +1,7 @@
 /* exec/operands.h: checks the operands of an op against the counts and types of models/work_operands.h.
  *
  * Kernels take their sizes from the shape, so a view of another size would make them read or write outside of it.
- * Where the table says f32, any floating-point type is accepted, since a schedule that is checked in f64 has f64
+ * Where the table says f32, any of bf16, f16, f32 and f64 is accepted, since a schedule that is checked in f64 has f64
  * everywhere. */
 #ifndef EXEC_OPERANDS_H
 #define EXEC_OPERANDS_H

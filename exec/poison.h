@@ -1,10 +1,10 @@
 /* exec/poison.h: checks that every element is written before it is read.
  *
- * At the begin of a step memory is filled with signalling NaNs, the poison. A shadow array records, for every two bytes
- * of an arena, which buffer was written there last. An op fails if it reads an element that its buffer has not written,
- * or over which another buffer has been written since. To find elements that an op leaves out, its results are poisoned
- * before it runs. Bound buffers count as written before op 0. The check works on backends whose kernels run on the
- * host, in memory that the host can address. */
+ * At the begin of a step the memory outside of bound buffers is filled with NaNs, the poison. A shadow array records,
+ * for every two bytes of an arena, which buffer was written there last. An op fails if it reads an element that its
+ * buffer has not written, or over which another buffer has been written since. To find elements that an op leaves out,
+ * the results that it must write as a whole are poisoned before it runs. Bound buffers count as written before op 0.
+ * The check works on backends whose kernels run on the host, in memory that the host can address. */
 #ifndef EXEC_POISON_H
 #define EXEC_POISON_H
 

@@ -9,6 +9,7 @@
  * Every member of struct transformer has the meaning that models/transformer.h gives it. Beyond that:
  *   norms      eps is added to the variance (LayerNorm) or mean square (RMSNorm) under the root
  *   RoPE       turns columns j and j + head_dim/2 of a head by position rope_theta^(-2j/head_dim);
+ *              with latent attention, only the last rope_dim columns, with rope_dim for head_dim;
  *              positions count from 0 in every sequence
  *   attention  causal, scale 1/sqrt(head_dim); query head i reads K/V head i / (heads / kv_heads)
  *   loss       sum over counted tokens / their number in the whole batch
@@ -63,7 +64,7 @@ struct reference {
     /* the results of the experts' activation are multiplied by the router's weights of the copies; false: the outputs
      * of experts are multiplied. It changes which numbers 8-bit products round. */
     bool router_weights_at_activation;
-    size_t tensor_count; /* tensors, in the order of transformer_*_tensors() */
+    size_t tensor_count; /* tensors, in the order of transformer_list_*_tensors() */
     struct reference_tensor *tensors;
     struct reference_memory *memory;
 };

@@ -109,7 +109,8 @@ double reference_check_max_row_difference(const struct reference_check_row *row,
                 row->error[REFERENCE_CHECK_CLIPPED][part].difference);
 }
 
-/* True if the schedule binds no separate master of the tensor, so that AdamW updates the parameters themselves. */
+/* True if the schedule binds no separate master of the tensor. If the tensor is trained, AdamW then updates the
+ * parameters themselves. */
 static bool has_no_master(const struct ir *ir, uint32_t tensor)
 {
     for (uint32_t i = 0; i < ir->binding_count; i++) {

@@ -3,8 +3,8 @@
  * It compares one training step of a schedule on a backend with the same step of the reference (unsharded,
  * in double, without the schedule): the loss, every gradient and the norm of all of them, every
  * parameter after AdamW, and the masters and moments where the schedule binds them. Weights,
- * moments and tokens are seeded. The check uses only the schedule's bindings and token layout, so every
- * schedule with bindings can be checked.
+ * moments and tokens are seeded. The check uses only the schedule's bindings and token layout, so any
+ * strategy can be checked whose schedule binds tokens, labels, loss, parameters and gradients.
  *
  * A schedule that clips its gradients takes the step twice. With a limit that always clips, every
  * common factor of the gradients cancels, so the first step has no limit; the second has the limit
@@ -67,7 +67,7 @@ extern const char *const reference_check_part_names[REFERENCE_CHECK_PART_COUNT];
 /* The limits of the differences between results and the reference (see the formula above). */
 struct reference_check_rule {
     double tolerance; /* for tensors: as a share of the largest element */
-    /* the least "largest element", as a share of the largest one of all tensors */
+    /* the floor: the least "largest element", as a share of the largest one of all tensors */
     double least_scale_share;
     double loss_tolerance, norm_tolerance; /* relative */
 };
@@ -145,7 +145,7 @@ enum status reference_check_run_step(struct reference_check *check, const struct
                                      uint64_t seed, const struct exec_options *options,
                                      struct diag *diag);
 
-/* Does what reference_check_step() does, on the caller's tokens: (ir.global_batch, ir.layout.sequence_tokens), each
+/* Does what reference_check_run_step() does, on the caller's tokens: (ir.global_batch, ir.layout.sequence_tokens), each
  * below the size of the vocabulary. */
 enum status reference_check_step_on_tokens(struct reference_check *check, const struct ir *ir,
                                            const char *name, const struct transformer *model,

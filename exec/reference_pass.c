@@ -10,7 +10,7 @@
  * sequence would be the largest array by far. */
 #define LOGITS_ROWS_AT_A_TIME 64
 
-/* Returns a storage whose random numbers depend on the seed, on the number of the sequence, and on `part`, a part of
+/* Returns a state whose random numbers depend on the seed, on the number of the sequence, and on `part`, a part of
  * the pass: the forward or the backward of a layer, or all that is outside of layers. So a forward that is computed
  * again is rounded in the same way. */
 static struct reference_rounding_state rounding_state_of_pass_part(const struct reference *r,

@@ -83,8 +83,9 @@ struct reference_tensor *training_find_tensor(const struct reference *reference,
 
 /* Runs warmup_steps + measured_steps steps (exec/exec.h; measured_steps 0 counts as 1) from the seeded start. Step i
  * reads batch i of training->batches, and its loss is kept. With runs_back_to_back every step reads batch 0, and only
- * the last loss is kept. Without a reference, weights are drawn from options.seed in the backend's memory: norms are 1,
- * biases 0, and matrices normal with deviation cols^-0.5. */
+ * the last loss is kept. Without a reference, weights are drawn in the backend's memory from the seed of struct
+ * training_options: norms are 1, biases 0, and matrices normal with deviation cols^-0.5, unless draws_weights_near_zero
+ * is set. */
 enum status training_run_schedule(struct training *training, const struct exec_options *options,
                                   struct exec_result *result, struct diag *diag);
 

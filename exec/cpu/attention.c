@@ -1,5 +1,6 @@
-/* Attention tile by tile with a running maximum and sum (FlashAttention's order of work, Dao et al., arXiv 2205.14135).
- * All products go through CBLAS on strided rows, so that no operand is copied. */
+/* Attention tile by tile with a running maximum and sum (FlashAttention's order of work, Dao et al., arXiv 2205.14135);
+ * also merges of its results, attention sinks, and row dots. The products of attention go through CBLAS on strided
+ * rows, so that no operand is copied. */
 #include "exec/cpu/kernels.h"
 
 #include "exec/cpu/fast_exp.h"

@@ -466,8 +466,9 @@ static void compute_member_result(const struct collective_member *m)
     }
 }
 
-/* Returns the fewest bytes that a member of a group of `size` must send to others, whatever the algorithm. The member's
- * emulated link is busy with as many bytes. */
+/* Returns the bytes with which a collective keeps the emulated link of each member of a group of `size` busy. In an
+ * all-to-all, reduce-scatter, all-gather or all-reduce these are the fewest that a member can send. In other kinds they
+ * are the payload, in a scatter without the root's own part. */
 static double least_sent_bytes(const struct work *work, uint32_t size)
 {
     double bytes = (double)work_payload_bytes(work), others = (double)size - 1;

@@ -18,7 +18,7 @@ void comm_free(struct comm *comm);
 /* Wakes all threads that wait in this module's functions, which then return false. */
 void comm_stop(struct comm *comm);
 
-/* Blocks the host of a rank until all members of a BARRIER have arrived. Returns false if the run has been stopped. */
+/* Blocks the host of a rank until all members of a BARRIER have arrived. Returns false if the run is stopped before. */
 bool comm_wait_at_barrier(struct comm *comm, uint32_t rank, uint32_t op);
 
 /* True if the rank has reached its part of a collective, barrier, send or receive. */

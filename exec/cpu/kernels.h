@@ -1,4 +1,4 @@
-/* exec/cpu/kernels.h: the arithmetic of every kind of work on one processor, in fp32.
+/* exec/cpu/kernels.h: the arithmetic of compute work on a processor, in fp32.
  *
  * Kernels take operands as fp32 (index operands as i32); cpu_compute_call() converts those in bf16, fp16 and fp64
  * before and after, unless the kernel takes any dtype. Products go through CBLAS on the calling thread; most sums over
@@ -49,7 +49,7 @@ cpu_math cpu_quantise, cpu_dequantise;
 /* ---- attention: exec/cpu/attention.c and exec/cpu/attention_backward.c ---- */
 
 /* The rows of a tile of queries, and of a tile of keys. Tiles are multiplied by CBLAS. A pair of tiles is skipped if
- * the mask hides all of it. */
+ * the mask hides all of it; in the forward only if the keys lie before or after all keys that the queries see. */
 enum { ATTENTION_QUERY_TILE = 128, ATTENTION_KEY_TILE = 256 };
 cpu_math cpu_attention, cpu_attention_backward, cpu_merge, cpu_sink, cpu_sink_backward;
 size_t cpu_attention_scratch_floats(const struct work *work);

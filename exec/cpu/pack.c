@@ -1,5 +1,5 @@
-/* Work that copies elements to other places, mostly because an all-to-all needs the elements for each rank in one
- * piece. */
+/* Work that copies elements to other places or adds them there, mostly because an all-to-all needs the elements for
+ * each rank in one piece. */
 #include "exec/assignment.h"
 #include "exec/cpu/kernels.h"
 #include "exec/moved_rows.h"

@@ -4,8 +4,8 @@
  * allows it. Operands must have 16 bits, and heads a multiple of 8 columns. The mask is causal from the first key on,
  * causal up to the last key, or none; the causal ones perhaps with a window (fused_graph.c). Packed documents are
  * computed so only if the caller asks for cuDNN. Every other op is computed by tiles: products by cuBLASLt with kernels
- * of our own around them (attention_tiles.c). Tiles take every shape and type, and the fused kernels are checked
- * against them. */
+ * of our own around them (attention_tiles.c). Tiles take every shape, and operands of any one type that cuBLASLt
+ * multiplies. The fused kernels are checked against them. */
 #ifndef EXEC_CUDA_ATTENTION_H
 #define EXEC_CUDA_ATTENTION_H
 

@@ -437,7 +437,7 @@ static void cuda_end_step(struct exec_run *run)
     cuda_read_times(run);
 }
 
-/* ---- functions that the watcher calls ---- */
+/* ---- functions that the watcher and run_record_failure() call ---- */
 
 /* Finds out which ops have ended on the device, since a host thread that is blocked in a call cannot. Also finds out
  * whether NCCL has met an error. */

@@ -122,7 +122,7 @@ static size_t two_column_sums_scratch_bytes(const struct work *work)
     return cuda_column_scratch_bytes(work->rows.rows, work->rows.cols, 2);
 }
 
-/* ---- work on single elements, and casts ---- */
+/* ---- RoPE, the keys of latent attention, work on single elements, square sums, and casts ---- */
 
 static int rotate_pairs(const struct call *call, const struct cuda_launch_context *place,
                         int direction)
@@ -511,7 +511,7 @@ static int permute_weights_backward(const struct call *call,
                                          place->stream);
 }
 
-/* ---- work that moves elements, and merges ---- */
+/* ---- work that moves elements, merges, row dots, and attention sinks ---- */
 
 static struct cuda_pack cuda_pack_of(const struct work *work, const struct operand *whole,
                                      const struct operand *block, uint32_t blocks)

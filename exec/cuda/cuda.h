@@ -12,8 +12,8 @@
  * backend's stop(). Last the poll_lock of NCCL's links, which stop() takes. So a thread that holds one of the first two
  * may end the run.
  *
- * Nothing is allocated during a step: device memory is one block per rank, the planned arena followed by the scratch
- * memory of every stream; events, plans and calls are made by open().
+ * Nothing is allocated during a step: the device memory of a rank is one block, the planned arena followed by the
+ * scratch memory of every stream and by tables; events and plans are made by open().
  *
  * The folder exec/cuda/ is the backend whose ranks are NVIDIA GPUs, or share one. */
 #ifndef EXEC_CUDA_CUDA_H
@@ -90,8 +90,8 @@ struct cuda_rank {
     int32_t *visible_keys;
     /* (shapes) where the documents of each attention begin; NULL: the rank has no tables of documents */
     struct fused_documents *documents;
-    /* (assignment.needed_rows_shape_count, MOVED_LIST_COUNT) for each shape of work that moves rows between ranks, its
-     * lists of rows, whose pairs are in device memory. cuda_moved_row_pairs_of_op() finds the lists of an op. */
+    /* (shapes of work that moves rows between ranks, MOVED_LIST_COUNT) the lists of rows of each such shape; their
+     * pairs are in device memory. cuda_moved_row_pairs_of_op() finds the lists of an op. */
     struct cuda_moved_row_pairs *moved_row_pair_lists;
     int64_t *expert_begins; /* device memory: the tables of cuda_expert_begins_of_op() */
     /* memory of the host, into which a kernel that finds wrong data writes op + 1 */
@@ -234,7 +234,7 @@ bool cuda_wait_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event)
 enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_memory(struct cuda_rank *rank);
 /* Returns, for an attention over documents (work_pairs_depend_on_rank()) on a rank, the keys that each row sees, in
- * device memory (`visible` of struct cuda_mask); NULL for other ops. */
+ * device memory (visible_key_range_by_row of struct cuda_mask); NULL for other ops. */
 const int32_t *cuda_visible_keys_of_op(const struct cuda_rank *rank, uint32_t op);
 /* Returns, for an op that moves rows between context ranks, its lists of rows on a rank, [MOVED_LIST_COUNT]
  * (exec/moved_rows.h). Each list is sorted by inner row and then by outer row. NULL for other ops. */

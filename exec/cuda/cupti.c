@@ -72,6 +72,8 @@ size_t cupti_join_records_into_spans(struct cupti_record *record, size_t records
     return known;
 }
 
+/* ---- recording by CUPTI ---- */
+
 #ifdef HAVE_CUPTI
 
 enum { BUFFER = 8 << 20 };

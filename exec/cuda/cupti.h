@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Begins to record. A second call does nothing. Returns STATUS_SYSTEM if CUPTI or the loader failed, with its text in
- * the message, and STATUS_BAD_INPUT if the program was built without CUPTI. */
+/* Begins to record; does nothing if it records already. Returns STATUS_SYSTEM if CUPTI or the loader failed, with its
+ * text in the message, and STATUS_BAD_INPUT if the program was built without CUPTI. */
 enum status cupti_open(struct diag *diag);
 /* Returns the version of CUPTI's API; 0: it is not open. */
 int cupti_version(void);

@@ -1,5 +1,5 @@
-/* Describes the device, the libraries and a run, by what they report. Clocks are read by NVML; no setting is
- * changed. */
+/* Describes the device, the libraries and a run, by what they report. Clocks are read by NVML; no setting of the device
+ * is changed. Also sets the environment variables that CUDA and NCCL read, and counts the GPUs. */
 #include "base/text.h"
 #include "exec/cuda/cupti.h"
 #include "exec/cuda/nccl.h"
@@ -68,10 +68,11 @@ static int driver_cuda_version(void)
     return get != NULL && get(&version) == 0 ? version : 0;
 }
 
-/* Gives CUDA as many connections as streams may need. Streams that share a connection share a hardware queue. With too
- * few connections a stream waits for an op of another stream that comes before its own in the queue, although that op
- * may be waiting for this stream. NCCL_LAUNCH_ORDER_IMPLICIT stays off: with it an operation would also wait until
- * everything that the host launched before it, on other streams, has started, which schedules do not ask for. */
+/* Gives CUDA as many connections as it takes, unless the user has set their number. Streams that share a connection
+ * share a hardware queue. With too few connections a stream waits for an op of another stream that comes before its own
+ * in the queue, although that op may be waiting for this stream. NCCL_LAUNCH_ORDER_IMPLICIT is not set: with it an
+ * operation would also wait until everything that the host launched before it, on other streams, has started, which
+ * schedules do not ask for. */
 void cuda_set_environment(void)
 {
     setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);

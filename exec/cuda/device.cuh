@@ -47,8 +47,8 @@ static __device__ __forceinline__ uint16_t to_f16(float x)
 #include <math.h>
 
 enum { WARP = 32, EIGHT = 8, BLOCK_MAX = 1024 };
-/* FREE: the bytes of shared memory that a block gets without a request. MOST: the most that every device of compute
- * capability 8.0 or later gives on request. Both include static variables. */
+/* SHARED_FREE: the bytes of shared memory that a block gets without a request. SHARED_MOST: the most that every device
+ * of compute capability 8.0 or later gives on request. Both include static variables. */
 enum { SHARED_FREE = 48 << 10, SHARED_MOST = 99 << 10 };
 
 /* ---- arrays, and eight elements at a time ---- */
@@ -229,7 +229,7 @@ static __device__ __forceinline__ float block_max(float x)
     return block_reduce<true>(x);
 }
 
-/* ---- grids, blocks and loops over elements ---- */
+/* ---- grids, blocks, loops over elements, and pairs of rows ---- */
 
 static inline int64_t ceil_div(int64_t a, int64_t b)
 {

@@ -1,4 +1,4 @@
-/* The functions that put the work of ops on CUDA streams, one for each kind of work. */
+/* The functions that put the work of ops on CUDA streams, and the table of them by kind of work. */
 #include "exec/cuda/cuda.h"
 
 #include "exec/cpu/kernels.h"

@@ -342,10 +342,9 @@ static descriptor scores_of_documents(struct fused *g, descriptor x)
 }
 
 /* Adds the masks. For FUSED_MASK_NONE the result is x. Otherwise it is x where row (+ kv - q) >= col and, with a
- * window, col
- * + window (- kv + q) > row; elsewhere it is minus infinity. Terms in parentheses are for FUSED_MASK_CAUSAL_TO_END.
- * cuDNN recognises the two conditions in this order only, each with index tensors of its own (cudnn-frontend,
- * node/diagonal_band_mask.h). */
+ * window, row < col + window (- kv + q); elsewhere it is minus infinity. Terms in parentheses are for
+ * FUSED_MASK_CAUSAL_TO_END. cuDNN recognises the two conditions in this order only, each with index tensors of its own
+ * (cudnn-frontend, node/diagonal_band_mask.h). */
 static descriptor masked_scores(struct fused *g, descriptor x)
 {
     const struct fused_shape *s = &g->shape;

@@ -1,8 +1,8 @@
 /* exec/cuda/fused_graph.h: the graph of operations of a fused attention, which only fused_graph.c and fused_plan.c
  * know.
  *
- * All descriptors belong to the struct and are freed with it. After the first refusal cuDNN is not called any more, and
- * refusal_text holds its error message. */
+ * All descriptors belong to the struct and are freed with it. After the first refusal that fused_record_refusal()
+ * records, the functions below do not call cuDNN any more, and refusal_text holds its error message. */
 #ifndef EXEC_CUDA_FUSED_GRAPH_H
 #define EXEC_CUDA_FUSED_GRAPH_H
 

@@ -37,7 +37,7 @@ struct cuda_array {
 
 enum { CUDA_SCRATCH_ALIGNMENT = 256 };
 
-/* ---- functions of elements: kernels_pointwise.cu; to 8 bits: kernels_quantise.cu ---- */
+/* ---- functions of elements, and sums of elements: kernels_pointwise.cu; 8-bit copies: kernels_quantise.cu ---- */
 
 int cuda_add(struct cuda_array y, struct cuda_array a, struct cuda_array b, int64_t count,
              cudaStream_t stream);
@@ -105,14 +105,14 @@ int cuda_square_sum(float *sum, const float *before, struct cuda_array x, int64_
 size_t cuda_largest_magnitude_scratch_bytes(int64_t count);
 int cuda_largest_magnitude(float *largest, struct cuda_array x, int64_t count, void *scratch,
                            cudaStream_t stream);
-/* An 8-bit type. bias: the exponent that the number 1 is stored with; largest: the largest finite number. */
+/* An 8-bit type. bias: the exponent that the number 1 is stored with. */
 struct cuda_eight_bit_format {
     int mantissa_bits, bias;
     float largest_finite;
 };
-/* Sets *scale = max(*largest, 1e-12) / type.largest, and copy = x / *scale, rounded to the type; magnitudes above
- * type.largest become type.largest. x is (rows, cols). The copy has the same shape or, with `turned`, is the transpose
- * (cols, rows). */
+/* Sets *scale = max(*largest, 1e-12) / type.largest_finite, and copy = x / *scale, rounded to the type; magnitudes
+ * above type.largest_finite become type.largest_finite. x is (rows, cols). The copy has the same shape or, with
+ * `turned`, is the transpose (cols, rows). */
 int cuda_quantise(void *copy, float *scale, struct cuda_array x, int64_t rows, int64_t cols,
                   bool turned, const float *largest, struct cuda_eight_bit_format type,
                   cudaStream_t stream);
@@ -142,7 +142,7 @@ enum { CUDA_REDUCE_MEMBERS_MAX = 64 }; /* the most members of cuda_reduce() */
 int cuda_reduce(struct cuda_array to, const void *const *from, int members, bool maximum,
                 int64_t count, cudaStream_t stream);
 
-/* ---- moves of elements: kernels_layout.cu ---- */
+/* ---- moves of elements, and the embedding: kernels_layout.cu ---- */
 
 /* The operands of cuda_pack() and cuda_unpack(). cuda_pack() copies `whole`, (rows, parts * (w0 + w1 + w2)), into up to
  * three blocks. w0, w1 and w2 are block_cols[]. Each w that is not 0 has a block, (parts, rows, w); block[] holds these
@@ -169,7 +169,7 @@ struct cuda_latent_keys_operands {
 int cuda_latent_keys(struct cuda_latent_keys_operands latent, cudaStream_t stream);
 int cuda_latent_keys_backward(struct cuda_latent_keys_operands latent, cudaStream_t stream);
 /* A pair of an outer and an inner row (exec/moved_rows.h). Pairs with the same inner row are consecutive, and kernels
- * add or merge their outer rows in the order of the pairs. In struct cuda_moved_row_pairs, `pair` is in device memory;
+ * add or merge their outer rows in the order of the pairs. In struct cuda_moved_row_pairs, `pairs` is in device memory;
  * NULL: pair i is (i, i). */
 struct cuda_moved_row_pair {
     int64_t outer, inner;
@@ -218,9 +218,10 @@ int cuda_rope(struct cuda_array y, struct cuda_array x, const int32_t *position,
 
 /* the most pairs of columns in a head for cuda_rotated_pack() */
 enum { CUDA_ROTATED_PAIRS_MAX = 256 };
-/* With `packs`, computes cuda_rope() and then cuda_pack(); else, cuda_unpack() and then cuda_rope(). It reads and
- * writes memory once, and every bit is that of the two functions. The first heads x dim columns of a row of pack.whole
- * are its heads; rope_shape.stride is not read. These conditions must hold:
+/* The operands of cuda_rotated_pack(). With `packs` it does what cuda_rope() and then cuda_pack() do; else, what
+ * cuda_unpack() and then cuda_rope() do. It reads and writes memory once, and every bit is that of the two functions.
+ * The first heads x dim columns of a row of pack.whole are its heads; rope_shape.stride is not read. These conditions
+ * must hold:
  * - arrays that are read and arrays that are written do not overlap;
  * - rotated / 2, dim and the widths of blocks are multiples of 8;
  * - the blocks that are left out (block_cols 0) are the last ones;
@@ -333,7 +334,7 @@ int cuda_cross_entropy_backward(struct cuda_array dx, struct cuda_array x, const
 /* Computes the statistics of one part of a vocabulary that is split over ranks, from its logits (rows, vocab). The part
  * has the tokens [first..first + columns); the columns after the first `columns` are padding. stats is (rows, 3): the
  * largest logit, the sum of the exponentials of logits minus the largest one, and the label's logit, 0 if the label is
- * in another part. */
+ * -1 or in another part. */
 int cuda_cross_entropy_partial(float *stats, struct cuda_array x, const int32_t *label,
                                int64_t rows, int64_t vocab, int64_t columns, int64_t first,
                                cudaStream_t stream);
@@ -414,8 +415,8 @@ int cuda_fill_f32(float *x, float value, int64_t count, cudaStream_t stream);
 
 int cuda_launch_empty_kernel(cudaStream_t stream);
 /* Launches `blocks` blocks that copy memory, as the channels of a collective do. They end when *stop, in host memory
- * that the device sees, is not 0, and after at most `nanoseconds`. Each block takes so much shared memory that no block
- * of a matrix product fits on the same multiprocessor. */
+ * that the device sees, is not 0, and after at most `nanoseconds`. Each block takes so much shared memory that a large
+ * block of a matrix product does not fit on the same multiprocessor. */
 int cuda_sm_hog(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
                 const int32_t *stop, cudaStream_t stream);
 

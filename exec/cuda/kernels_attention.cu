@@ -153,7 +153,7 @@ int cuda_merge_rows(struct cuda_row_merge m, struct cuda_moved_row_pairs pairs, 
                                               stream, m.lse, m.block_lse, m.heads, pairs);
 }
 
-/* ---- the softmax of a tile, in which each warp computes a row ---- */
+/* ---- the softmax of a tile, its gradient, and row dots: each warp computes a row ---- */
 
 struct seen_key_range {
     int64_t low, high; /* the keys [low..high) */

@@ -184,7 +184,8 @@ static enum status upload_moved_row_pairs(struct cuda_rank *rank, struct cuda_mo
 
 /* ---- rows of experts ---- */
 
-/* Returns how many numbers expert_begins has: a table for each shape whose rows a route deals to experts. */
+/* Returns how many numbers expert_begins has: a table for each shape of work on rows of experts, if routing is not
+ * even. */
 static size_t expert_begin_count(const struct exec_run *run)
 {
     size_t tables = 0;
@@ -202,7 +203,7 @@ const int64_t *cuda_expert_begins_of_op(const struct cuda_rank *rank, uint32_t o
                : rank->expert_begins + (size_t)row * (rank->run->ir->routing.expert_count + 1u);
 }
 
-/* Copies to the device, for each shape whose rows a route deals to experts, where the copies of each expert begin. */
+/* Copies to the device, for each shape that has such a table, where the copies of each expert begin. */
 static enum status upload_expert_begins(const struct cuda_rank *rank, size_t count,
                                         struct diag *diag)
 {
@@ -224,6 +225,8 @@ static enum status upload_expert_begins(const struct cuda_rank *rank, size_t cou
                ? STATUS_OK
                : cuda_report_error(diag, "cudaMemcpy (of the copies of experts)", error);
 }
+
+/* ---- allocation of device and host memory ---- */
 
 static enum status allocate_device_memory(struct cuda_rank *rank, struct diag *diag)
 {

@@ -5,9 +5,10 @@
  * for each other. Barriers have a communicator of their own, because the host, not a stream, orders them among the
  * collectives of their group.
  *
- * All communicators are split from one of all ranks before the first step, in the same order on every rank, and each is
- * used at once. At the first use of each kind NCCL connects the members and allocates buffers, which blocks the host
- * until its peers reach the same use. In a step hosts would reach first uses in different orders, and deadlock. */
+ * All communicators are split from one of all ranks before the first step, in the same order on every rank. Each is
+ * used right after it is made: at the first use of each kind NCCL connects the members and allocates buffers, which
+ * blocks the host until its peers reach the same use. In a step hosts would reach first uses in different orders, and
+ * deadlock. */
 #ifndef EXEC_CUDA_NCCL_H
 #define EXEC_CUDA_NCCL_H
 

@@ -53,8 +53,8 @@ void sampler_free(struct sampler *sampler);
 size_t sampler_copy_samples(struct sampler *sampler, double begin_s, double end_s,
                             struct nvml_sample **sample);
 
-/* Writes the names of the limits of the clock that a mask of NVML contains: "sw_power_cap, hw_thermal". Writes "" if
- * nothing does, or only that the device is idle. */
+/* Writes the names of the limits of the clock that a mask of NVML contains: "sw_power_cap, hw_thermal". Writes "" if it
+ * contains none, or only that the device is idle. */
 void nvml_clock_limits_to_text(uint64_t reasons, char *text, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* The events that mark the ends of ops, and the search for ops that have ended. */
+/* The events that mark the ends of ops, the search for ops that have ended, and the pauses of threads that search. */
 #include "exec/cuda/cuda.h"
 
 #include <sched.h>

@@ -307,9 +307,9 @@ static int run_product_with_epilogue(const struct cuda *cuda, const struct cuda_
     return error == 0 ? 0 : (int)CUBLAS_STATUS_EXECUTION_FAILED;
 }
 
-/* Runs all groups of a product. If the rank has only a part of a weight, runs the one product with that part; for its
- * gradient, it first sets the whole gradient as set_gradient_without_rows() does, so that the other parts have results,
- * too. */
+/* Runs all groups of a product. If only the rank's part of a weight is multiplied, runs the one product with that part;
+ * for the gradient, it first sets the whole gradient as set_gradient_without_rows() does, so that the other parts have
+ * results, too. */
 static int run_product_groups(const struct cuda *cuda, const struct cuda_stream *stream,
                               const struct call *call)
 {

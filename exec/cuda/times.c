@@ -43,7 +43,7 @@ static void read_event_times(struct cuda_rank *rank)
         }
         struct op_time *time = run_op_time(run, rank->rank, first + k);
         *time = (struct op_time){base_s + 1e-3 * begin_ms, base_s + 1e-3 * end_ms};
-        /* the op before it has computed it, so it takes no time of its own */
+        /* the op before it, whose time is time[-1], has computed it, so it takes no time of its own */
         if (cuda_of_run(run)->prepared_ops[first + k].is_computed_by_previous_op)
             time->start_s = time->end_s = time[-1].end_s;
     }
