@@ -381,8 +381,8 @@ static enum status list_needed_rows(struct assignment *assignment, const char *n
 
 /* ---- rows of experts ---- */
 
-/* Returns a copy of the shape with `rows` as its number of rows, for the kinds listed here; other kinds are copied as
- * they are. The shape itself has the number of the rank with the most rows. */
+/* Returns a copy of the shape with `rows` as its number of rows, for the kinds that it lists; other kinds are copied as
+ * they are. The shape itself has at least as many rows as the rank with the most. */
 static struct work work_with_row_count(const struct work *shape, int64_t rows)
 {
     struct work work = *shape;

@@ -5,8 +5,8 @@
  * streams run has one function. On the CPU, the worker of a stream calls it when the op may start; for a device, a host
  * thread calls it to enqueue the op.
  *
- * A function that waits returns false if the run has been stopped (a thread called run_record_failure()). Its caller
- * then returns at once. */
+ * A function that waits returns false if the run is stopped meanwhile (a thread has called run_record_failure()). Its
+ * caller then returns at once. */
 #ifndef EXEC_BACKEND_H
 #define EXEC_BACKEND_H
 
@@ -48,7 +48,7 @@ struct call {
     /* for TAKE_ROWS, ADD_ROWS, MERGE_ROWS and EXCHANGE: the rows that this rank exchanges with other context ranks;
      * NULL for other work */
     const struct assignment_needed_rows *needed_rows;
-    /* if routing is not even (exec/assignment.h): the rank's rows of experts; else NULL */
+    /* for work on rows of experts (exec/assignment.h), if routing is not even: the rank's rows; else NULL */
     const struct routed_rows *routed_rows;
     struct exec_model model;
     struct exec_adamw adamw; /* step_number: that of the current step */
@@ -84,8 +84,8 @@ struct backend {
     /* Describes the device of the run that the calling thread has opened; if it has opened none, the first device.
      * NULL: a trace does not describe the device, and exec/microbench_describe.c does it for measured points. */
     enum status (*describe)(backend_header_function *say, void *user, struct diag *diag);
-    /* Describes an open run: its libraries, its clocks and how its ranks communicate. NULL: there is nothing to
-     * describe. */
+    /* Describes an open run: its libraries, which kernels it uses and how its ranks communicate. NULL: there is nothing
+     * to describe. */
     void (*describe_run)(struct exec_run *run, backend_header_function *say, void *user);
 
     /* clock_mhz() returns the mean clock of the device between two times of run_now_s(); 0: it is unknown.

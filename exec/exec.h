@@ -37,11 +37,11 @@ struct exec_result {
 };
 
 /* Runs the warm-up steps, then the measured steps. Returns STATUS_BAD_INPUT if the schedule cannot be run, for example
- * if operands do not fit their op's shape or the backend is unknown. Returns STATUS_NO if a step failed;
- * the message names the rank, the op and the fault, or says which op waits for which. Returns STATUS_SYSTEM if the
- * system refused memory or threads, or if options.ended_by() ended the run. name: the schedule's name in messages. io:
- * NULL if there is nothing to fill or read. *result must be all-zero, and stays so unless STATUS_OK is returned;
- * release it in either case. */
+ * if operands do not fit their op's shape or the backend is unknown. Returns STATUS_NO if a step failed; the message
+ * names the rank, the op and the fault, or says which op waits for which. Returns STATUS_SYSTEM if the system refused
+ * memory or threads, or if options.ended_by() ended the run. name: the schedule's name in messages. io: NULL if there
+ * is nothing to fill or read. *result must be all-zero, and stays so unless STATUS_OK is returned; release it in either
+ * case. */
 enum status exec_run(const struct ir *ir, const char *name, const struct exec_options *options,
                      const struct exec_io *io, struct exec_result *result, struct diag *diag);
 

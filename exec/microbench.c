@@ -259,8 +259,7 @@ uint32_t microbench_warmup_runs(uint32_t repeats)
     return 1 + repeats / 8;
 }
 
-/* Emits the op for the warm-up runs and then for the runs that are timed. Consecutive runs use different sets of
- * operands. */
+/* Emits the op for the warm-up runs and then for the runs that are timed. The runs use the sets of operands in turn. */
 static void emit_repeats(struct bench *b)
 {
     struct background_copy beside[2];

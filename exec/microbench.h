@@ -62,7 +62,7 @@ void microbench_fill_indices(int32_t *data, uint64_t elements, uint64_t limit, u
 /* Returns how many runs that do not count precede `repeats` runs that do. */
 uint32_t microbench_warmup_runs(uint32_t repeats);
 
-/* Sets *cases to the cases that calibrate needs, which live in `arena`, and returns their number. They are the kinds of
+/* Sets *cases to the cases that calibrate needs, which live in `arena`, and returns their number. They are kinds of
  * work that can be measured by themselves, over sizes that determine the numbers of the cost model, the roles START and
  * ISSUE, AdamW on a host stream, and copies; if `ranks` is more than 1, also collectives of that many ranks. quick:
  * only the fewest cases that suffice. The whole set begins with these, so that a caller who leaves out cases at its end
@@ -70,7 +70,7 @@ uint32_t microbench_warmup_runs(uint32_t repeats);
 size_t microbench_list_cases(const struct microbench_case **cases, struct arena *arena, bool quick,
                              uint32_t ranks, const bool *kinds);
 /* Does what microbench_list_cases() does for a GPU: with sizes that occupy it, with the roles that only a GPU or its
- * copies have, and without AdamW on a host stream. */
+ * copies have (SUSTAINED only without `quick`), and without AdamW on a host stream. */
 size_t microbench_list_gpu_cases(const struct microbench_case **cases, struct arena *arena,
                                  bool quick, uint32_t ranks, const bool *kinds);
 

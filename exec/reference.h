@@ -62,7 +62,8 @@ struct reference {
     struct reference_eight_bit_products eight_bit_products;
     struct reference_rounding rounding;
     /* the results of the experts' activation are multiplied by the router's weights of the copies; false: the outputs
-     * of experts are multiplied. It changes which numbers 8-bit products round. */
+     * of experts are multiplied. It changes which numbers 8-bit products round. With transformer.router_on_input it is
+     * not read. */
     bool router_weights_at_activation;
     size_t tensor_count; /* tensors, in the order of transformer_list_*_tensors() */
     struct reference_tensor *tensors;

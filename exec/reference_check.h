@@ -3,8 +3,8 @@
  * It compares one training step of a schedule on a backend with the same step of the reference (unsharded,
  * in double, without the schedule): the loss, every gradient and the norm of all of them, every
  * parameter after AdamW, and the masters and moments where the schedule binds them. Weights,
- * moments and tokens are seeded. The check uses only the schedule's bindings and token layout, so any
- * strategy can be checked whose schedule binds tokens, labels, loss, parameters and gradients.
+ * moments and tokens are seeded. The check uses only the schedule's bindings and token layout, so every
+ * schedule that binds tokens, labels, loss, parameters and gradients can be checked.
  *
  * A schedule that clips its gradients takes the step twice. With a limit that always clips, every
  * common factor of the gradients cancels, so the first step has no limit; the second has the limit
@@ -35,13 +35,14 @@
  * The derivation fails where terms are few: the largest of 8 elements may be much smaller than the
  * terms that it is summed from, and a norm over 8 columns that are nearly equal divides the rounding
  * error by a very small number. How much depends on every number of the model, so it is measured: the
- * reference takes the step again with every result rounded at random as the schedule stores it
- * (exec/reference.h), up to REFERENCE_CHECK_ROUNDINGS times, and the second term is REFERENCE_CHECK_MOVES times
- * the most that this moved the tensor (for the norm: the norm of how far all gradients moved). It is
- * measured only where the first term is exceeded, and never allows more than REFERENCE_CHECK_TOLERANCE_MAX of the
- * largest element: where rounding moves a tensor by more, any schedule would pass, and the verdict is
- * "undecided". A verdict "wrong" becomes "undecided" too if REFERENCE_CHECK_MOVES times the move of the norm
- * exceeds REFERENCE_CHECK_TOLERANCE_MAX. If replicas differ, the verdict is always "wrong". */
+ * reference takes the step again with every result rounded at random to the digits of the coarsest dtype in which the
+ * schedule stores results (exec/reference.h), up to REFERENCE_CHECK_ROUNDINGS times, and the second term is
+ * REFERENCE_CHECK_MOVES times the most that this moved the tensor (for the norm: the norm of how far all gradients
+ * moved). It is measured only where the first term is exceeded, and never allows more than
+ * REFERENCE_CHECK_TOLERANCE_MAX of the largest element. A larger difference that rounding may explain is "undecided",
+ * since a tolerance so wide would pass any schedule. A verdict "wrong" becomes "undecided" too if REFERENCE_CHECK_MOVES
+ * times the move of the norm exceeds REFERENCE_CHECK_TOLERANCE_MAX. If replicas differ, the verdict is always
+ * "wrong". */
 #ifndef EXEC_REFERENCE_CHECK_H
 #define EXEC_REFERENCE_CHECK_H
 

@@ -39,7 +39,8 @@ struct exec_run {
 
     atomic_bool must_stop;          /* the run has failed: everything that waits gives up */
     atomic_uint_fast64_t ended_ops; /* ops that have ended */
-    atomic_int running_op_count;    /* ops that are running (and do not wait for another rank) */
+    /* ops that are running and do not wait for another rank; on a GPU, ranks that have such an op */
+    atomic_int running_op_count;
 
     pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t state_changed;

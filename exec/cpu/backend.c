@@ -370,7 +370,7 @@ static void cpu_close(struct exec_run *run)
     run->backend_state = NULL;
 }
 
-/* ---- functions that the executor calls ---- */
+/* ---- the other functions of struct backend ---- */
 
 static void *cpu_memory_address(struct exec_run *run, uint32_t rank, enum memory memory)
 {

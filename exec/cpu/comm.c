@@ -312,8 +312,8 @@ static const struct assignment_needed_rows *needed_rows_of_member(const struct c
                  rank];
 }
 
-/* Fetches rows of an EXCHANGE from each member, itself included: the rows that this member needs of it or, with
- * exchange.back, what it has made of the rows that this member had sent. The rest of the result becomes zero. */
+/* Fetches rows of an EXCHANGE from each member: the rows that this member needs of it or, with exchange.back, what it
+ * has made of the rows that this member had sent. The rest of the result becomes zero. */
 static void fetch_needed_rows(const struct collective_member *m)
 {
     const struct work *work = m->call->work;

@@ -155,7 +155,8 @@ const char *cpu_permute(const struct call *call, float *scratch)
     return NULL;
 }
 
-/* Does the work of cpu_unpermute() if routing is not even: adds each row to the token in source_row. */
+/* Does the work of cpu_unpermute() if routing is not even: adds each row, times its weight if there are weights, to the
+ * token in source_row. */
 static void unpermute_routed(const struct call *call)
 {
     const struct work *work = call->work;

@@ -66,7 +66,7 @@ struct visible_keys cpu_visible_keys(const struct call *call, int64_t i);
 cpu_math cpu_rmsnorm, cpu_rmsnorm_backward, cpu_layernorm, cpu_layernorm_backward, cpu_column_sum;
 size_t cpu_column_scratch_floats(const struct work *work);
 
-/* ---- functions of elements: exec/cpu/pointwise.c ---- */
+/* ---- functions of elements, and sums of squares: exec/cpu/pointwise.c ---- */
 cpu_math cpu_swiglu, cpu_swiglu_backward, cpu_gelu, cpu_gelu_backward, cpu_add, cpu_cast,
     cpu_fill_zeros, cpu_adamw, cpu_square_sum, cpu_clip;
 

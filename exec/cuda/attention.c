@@ -314,7 +314,7 @@ struct attention *attention_new(struct attentions *all, const struct call *call,
     return NULL;
 }
 
-/* ---- building plans ---- */
+/* ---- building plans, and reports of what computes attention ---- */
 
 #ifdef HAVE_CUDNN
 struct plan_builders {

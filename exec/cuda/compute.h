@@ -24,8 +24,8 @@ struct cuda_launch_context {
     const struct fused_documents *documents;
     /* [MOVED_LIST_COUNT] for work that moves rows between context ranks: its lists of rows; else NULL */
     const struct cuda_moved_row_pairs *moved_row_pair_lists;
-    /* if routing is not even: [experts + 1], where the copies for each expert begin among those that a rank sends; else
-     * NULL */
+    /* for work on rows of experts, if routing is not even: [experts + 1], where the copies for each expert begin among
+     * those that a rank sends; else NULL */
     const int64_t *expert_begins;
 };
 

@@ -1,10 +1,11 @@
-/* exec/cuda/cuda.h: the CUDA backend: ranks are GPUs, or share one. Only cuda_backend is used outside exec/cuda/.
+/* exec/cuda/cuda.h: the CUDA backend: ranks are GPUs, or share one. Outside exec/cuda/ the program uses only
+ * cuda_backend.
  *
  * The host thread of a rank walks its list and puts each op into the queue of its stream. The head of a queue is
  * launched on the CUDA stream once everything for which it waits has been launched. So a CUDA stream waits only for
  * events that have been recorded. If ranks share a GPU, a collective is launched for all members together, by the
  * thread that arrives last (loopback.c); between GPUs each rank launches its own part (nccl_links.c). Threads block
- * only where the schedule says so.
+ * only where the schedule says so, and in calls of NCCL.
  *
  * A thread may hold several locks, which it takes in this order. First a rank's `lock` (own_lock, or that of the first
  * rank if all share a GPU), held while ops are launched; or instead of it a rank's poll_lock, held while it is found
@@ -229,7 +230,7 @@ bool cuda_record_end(struct cuda_stream *stream, uint32_t op);
 bool cuda_record_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
 bool cuda_wait_event(struct cuda_stream *stream, uint32_t op, cudaEvent_t event);
 
-/* ---- memory.c: device memory, pinned memory, and tables in device memory ---- */
+/* ---- memory.c: device memory, host memory, and tables in device memory ---- */
 
 enum status cuda_open_memory(struct cuda_rank *rank, struct diag *diag);
 void cuda_close_memory(struct cuda_rank *rank);
@@ -287,7 +288,7 @@ void sm_hog_begin(struct cuda *cuda);
 void sm_hog_end(struct cuda *cuda);
 void sm_hog_close(struct cuda *cuda);
 
-/* ---- describe.c: descriptions of the device and of the run ---- */
+/* ---- describe.c: the environment, the number of GPUs, and descriptions of the device and of the run ---- */
 
 /* Sets environment variables that CUDA and NCCL read at their first call, so call it before that. A value that the user
  * has given CUDA_DEVICE_MAX_CONNECTIONS is kept; NCCL_COMM_BLOCKING is overridden. */
@@ -321,7 +322,7 @@ void cuda_free_prepared_ops(struct cuda *cuda);
 bool cuda_op_moves_no_bytes(const struct assignment *assignment, const struct call *call);
 extern backend_kernel *const cuda_kernels[WORK_KIND_COUNT]; /* context: a struct cuda_stream */
 
-/* ---- load.c: a first launch of every kernel ---- */
+/* ---- load.c: first launches of kernels ---- */
 
 /* Launches once each distinct op of this process's ranks that runs our own or a library's kernels, apart from NCCL's,
  * so that CUDA loads no kernel during a step. The ranks' arenas in device memory are zero before and after. It takes

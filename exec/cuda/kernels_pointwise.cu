@@ -1,5 +1,5 @@
-/* Kernels that compute elements independently of each other, and sums of all elements. Each thread computes eight
- * elements at a time. */
+/* Kernels that compute elements independently of each other, and sums of elements. Each thread computes eight elements
+ * at a time. */
 #include "exec/cuda/device.cuh"
 #include "exec/draw.h"
 

@@ -1,4 +1,4 @@
-/* exec/cuda/library.h: NVIDIA's libraries, which the program opens together with the CUDA backend.
+/* exec/cuda/library.h: NVIDIA's libraries, which the program opens when the CUDA backend needs them.
  *
  * The program does not link them, so it starts fast, and also where they are missing. If a library is missing, the
  * backend reports the loader's message; if its version is known to be wrong (versions.h), it refuses the library. A
