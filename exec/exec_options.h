@@ -105,7 +105,7 @@ struct exec_buffer {
 typedef enum status exec_io_function(void *user, const struct exec_buffer *buffer,
                                      struct diag *diag);
 
-/* Receives the numbers for a block of a bound buffer, which begins at element `at` of the buffer. */
+/* Receives the numbers for the block that begins at element `at` of a bound buffer. */
 typedef void exec_draw_function(void *context, uint64_t at, const struct draw *draw);
 
 /* The caller's functions for bound buffers. The thread that called exec_run() calls them, with ranks in ascending

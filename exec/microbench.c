@@ -226,7 +226,7 @@ static void emit_background_copy(struct bench *b, const struct background_copy *
 
 /* Chooses the copies that run at the same time as the timed op, makes their buffers, and returns their number. In role
  * BOTH_WAYS, for copies, it is one copy of the same size in the other direction; in role BESIDE, copies in both
- * directions, which take somewhat longer than the op, so that one always runs, but have at most 256 MB; else none. */
+ * directions, of about 256 MB at most, which should take somewhat longer than the op; else none. */
 static uint32_t choose_background_copies(struct bench *b, struct background_copy beside[2])
 {
     enum work_kind kind = (enum work_kind)b->work.kind;

@@ -353,8 +353,8 @@ static double sigmoid(double x)
 #define SWIGLU_CLAMP_LIMIT 7.0
 #define CLAMPED_SWIGLU_SIGMOID_SCALE 1.702
 
-/* Returns (up + 1) gate sigmoid(1.702 gate), where gate is clamped to at most 7, and up to -7 .. 7. Sets *by_gate and
- * *by_up to the derivatives, which are 0 beyond these limits (gpt-oss, torch/model.py, swiglu()). */
+/* Returns (up + 1) gate sigmoid(1.702 gate), with `gate` clamped to at most 7, and `up` clamped between -7 and 7. Sets
+ * *by_gate and *by_up to the derivatives, which are 0 beyond these limits (gpt-oss, torch/model.py, swiglu()). */
 static double clamped_swiglu(double gate, double up, double *by_gate, double *by_up)
 {
     const double x = fmin(gate, SWIGLU_CLAMP_LIMIT),

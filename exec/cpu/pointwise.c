@@ -37,8 +37,8 @@ static float apply_activation(int64_t function, float x, float *slope)
 
 static const float SWIGLU_CLAMP_LIMIT = 7, CLAMPED_SWIGLU_SIGMOID_SCALE = 1.702f;
 
-/* Returns (up + 1) gate sigmoid(1.702 gate), where gate is clamped to at most 7, and up to -7 .. 7. Sets *by_gate and
- * *by_up to the derivatives. */
+/* Returns (up + 1) gate sigmoid(1.702 gate), with `gate` clamped to at most 7, and `up` clamped between -7 and 7. Sets
+ * *by_gate and *by_up to the derivatives. */
 static float clamped_swiglu(float gate, float up, float *by_gate, float *by_up)
 {
     const float x = gate < SWIGLU_CLAMP_LIMIT ? gate : SWIGLU_CLAMP_LIMIT;

@@ -164,9 +164,8 @@ static __device__ __forceinline__ float apply_activation(enum cuda_activation_ki
 #define SWIGLU_CLAMP_LIMIT 7.f
 #define CLAMPED_SWIGLU_SIGMOID_SCALE 1.702f
 
-/* Clamps the gate to at most SWIGLU_CLAMP_LIMIT, and `up` from -SWIGLU_CLAMP_LIMIT to SWIGLU_CLAMP_LIMIT. Returns (up +
- * 1) gate sigmoid(1.702 gate) of the clamped numbers, and sets *by_gate and *by_up to its derivatives by the numbers
- * before they were clamped. */
+/* Returns (up + 1) gate sigmoid(1.702 gate), with `gate` clamped to at most 7, and `up` clamped between -7 and 7. Sets
+ * *by_gate and *by_up to the derivatives by the numbers before they were clamped. */
 static __device__ __forceinline__ float clamped_swiglu(float gate, float up, float *by_gate,
                                                        float *by_up)
 {

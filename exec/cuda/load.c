@@ -1,6 +1,6 @@
-/* Launches each distinct operation once before the first step. CUDA loads a kernel at its first launch, and may then
- * wait until the device is idle (CUDA C++ Programming Guide, "Lazy Loading"). In a step this could deadlock: the device
- * may wait, in a collective or for an event, for work that this host has yet to launch. */
+/* Launches each distinct operation, apart from NCCL's, once before the first step. CUDA loads a kernel at its first
+ * launch, and may then wait until the device is idle (CUDA C++ Programming Guide, "Lazy Loading"). In a step this could
+ * deadlock: the device may wait, in a collective or for an event, for work that this host has yet to launch. */
 #include "exec/cuda/cuda.h"
 
 #include "base/arena.h"

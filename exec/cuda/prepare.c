@@ -89,7 +89,8 @@ static bool is_rope(const struct ir *ir, uint32_t op)
     return ir->op.kind[op] == WORK_ROPE || ir->op.kind[op] == WORK_ROPE_BACKWARD;
 }
 
-/* Plans RoPE and the pack beside it as one call, if the options ask for it. */
+/* If the options ask for it, and the ops from `op` on are RoPE and a pack or unpack that one kernel may compute, plans
+ * them as one call. */
 static void prepare_rotated_pack(struct cuda *cuda, uint32_t op, struct cuda_prepared_op *prepared)
 {
     struct epilogue_rotated_pack found;
