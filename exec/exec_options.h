@@ -38,7 +38,8 @@ struct exec_fault {
 
 /* The kernels that compute attention, on backends that have a choice. */
 enum exec_attention {
-    EXEC_ATTENTION_AUTO,  /* the library's fused kernels for the ops that they support */
+    /* the library's fused kernels for the ops that they support, but not for packed documents; else as TILES */
+    EXEC_ATTENTION_AUTO,
     EXEC_ATTENTION_FUSED, /* only fused kernels; the run fails where they do not support an op */
     EXEC_ATTENTION_TILES, /* matrix products around kernels of our own */
     EXEC_ATTENTION_COUNT

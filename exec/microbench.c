@@ -74,7 +74,8 @@ struct bench {
     struct work work;
     op_id first_timed_op_id; /* the first op that is timed */
     uint32_t timed_op_count; /* number of ops that are timed */
-    /* distance in the list from one timed op to the next; 0: not used */
+    /* distance in the list from one timed op to the next; not set for HOST_SYNC and the roles START and ISSUE, whose
+     * timed ops are consecutive */
     uint32_t timed_op_distance;
 };
 

@@ -4,7 +4,7 @@
  * in double, without the schedule): the loss, every gradient and the norm of all of them, every
  * parameter after AdamW, and the masters and moments where the schedule binds them. Weights,
  * moments and tokens are seeded. The check uses only the schedule's bindings and token layout, so every
- * schedule that binds tokens, labels, loss, parameters and gradients can be checked.
+ * schedule of the model that binds tokens, labels, loss, parameters and gradients can be checked.
  *
  * A schedule that clips its gradients takes the step twice. With a limit that always clips, every
  * common factor of the gradients cancels, so the first step has no limit; the second has the limit
