@@ -103,10 +103,10 @@ struct assignment {
     /* (rows, ranks), one row for each shape with work_pairs_depend_on_rank() */
     struct assignment_attention_pieces *attention_pieces;
     uint32_t *attention_pieces_row_by_shape; /* (shapes) row of attention_pieces, or IR_NONE */
-    /* (needed_rows_shape_count) `ranks` elements for each shape that moves rows between context ranks */
+    /* (needed_rows_shape_count, ranks), one row for each shape that moves rows between context ranks */
     struct assignment_needed_rows *needed_rows;
     uint32_t *needed_rows_index_by_shape; /* (shapes) row of needed_rows, or IR_NONE */
-    uint32_t needed_rows_shape_count;     /* number of elements of needed_rows */
+    uint32_t needed_rows_shape_count;     /* number of rows of needed_rows */
     /* (rows, ranks), one row for each shape with a routing that is not even */
     struct routed_rows *routed_rows;
     uint32_t *routed_rows_index_by_shape; /* (shapes) row of routed_rows, or IR_NONE */

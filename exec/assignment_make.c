@@ -372,9 +372,8 @@ static enum status list_needed_rows(struct assignment *assignment, const char *n
             rows->peer_count = ir->layout.cp;
             row_use_list_sent_and_received(ir, &use, rank, &rows->sent, &rows->received,
                                            &rows->held);
-            assignment->needed_rows_shape_count =
-                (assignment->needed_rows_index_by_shape[s] + 1) * assignment->ranks;
         }
+        assignment->needed_rows_shape_count = assignment->needed_rows_index_by_shape[s] + 1;
     }
     return STATUS_OK;
 }
@@ -669,7 +668,7 @@ void assignment_list_ops_by_stream(const struct assignment *assignment, uint32_t
 
 void assignment_release(struct assignment *assignment)
 {
-    for (uint32_t i = 0; i < assignment->needed_rows_shape_count; i++) {
+    for (size_t i = 0; i < (size_t)assignment->needed_rows_shape_count * assignment->ranks; i++) {
         needed_rows_release(&assignment->needed_rows[i].sent);
         needed_rows_release(&assignment->needed_rows[i].received);
         free(assignment->needed_rows[i].held.packed_row);

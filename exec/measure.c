@@ -151,12 +151,10 @@ static size_t list_memory_changes(const struct exec_run *run, const struct op_ti
     return count;
 }
 
-static void add_memory_rows(const struct exec_run *run, uint32_t rank,
-                            const struct buffer_event *change, size_t count, struct trace *trace,
-                            uint64_t peak[MEMORY_COUNT])
+static void add_memory_rows(uint32_t rank, const struct buffer_event *change, size_t count,
+                            struct trace *trace, uint64_t peak[MEMORY_COUNT])
 {
     int64_t live[MEMORY_COUNT][CATEGORY_COUNT] = {{0}}, all[MEMORY_COUNT] = {0};
-    (void)run;
     for (size_t i = 0; i < count; i++) {
         const struct buffer_event *c = &change[i];
         live[c->memory][c->category] += c->bytes;
@@ -183,7 +181,7 @@ void measure_fill_trace(const struct exec_run *run, const struct op_time *time, 
     for (uint32_t rank = 0; rank < run->assignment.ranks; rank++) {
         find_first_use_times(run, time, rank, first_use_s);
         size_t count = list_memory_changes(run, time, rank, first_use_s, change);
-        add_memory_rows(run, rank, change, count, trace, peak);
+        add_memory_rows(rank, change, count, trace, peak);
     }
     free(first_use_s);
     free(change);

@@ -62,7 +62,7 @@ struct align_sequence {
     struct align_item *items;
     size_t item_count, item_capacity;
     struct align_row_outside_items *rows_outside_items;
-    size_t gap_row_count, gap_row_capacity;
+    size_t rows_outside_items_count, rows_outside_items_capacity;
     /* rows of the trace: those of an item one after the other, else in the order in which they were added */
     uint32_t *rows;
     size_t row_count, row_capacity;

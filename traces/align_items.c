@@ -34,12 +34,13 @@ static struct align_item *add_item(struct align_sequence *s)
 
 static void add_row_outside_items(struct align_sequence *s, struct align_row_outside_items gap_row)
 {
-    if (s->gap_row_count == s->gap_row_capacity) {
-        s->gap_row_capacity = heap_next_capacity(s->gap_row_capacity, s->gap_row_count + 1);
-        s->rows_outside_items =
-            heap_realloc(s->rows_outside_items, s->gap_row_capacity, sizeof *s->rows_outside_items);
+    if (s->rows_outside_items_count == s->rows_outside_items_capacity) {
+        s->rows_outside_items_capacity =
+            heap_next_capacity(s->rows_outside_items_capacity, s->rows_outside_items_count + 1);
+        s->rows_outside_items = heap_realloc(s->rows_outside_items, s->rows_outside_items_capacity,
+                                             sizeof *s->rows_outside_items);
     }
-    s->rows_outside_items[s->gap_row_count++] = gap_row;
+    s->rows_outside_items[s->rows_outside_items_count++] = gap_row;
 }
 
 /* Adds a row of attention to the last item, which is an attention. Rows after the last row of this item (scales, masks,
@@ -49,9 +50,10 @@ static void extend_last_attention_item(struct align_sequence *s, double seconds)
     struct align_item *last = &s->items[s->item_count - 1];
     last->seconds += seconds;
     last->row_count++;
-    while (s->gap_row_count > 0 &&
-           s->rows_outside_items[s->gap_row_count - 1].items_before_row == s->item_count) {
-        last->seconds += s->rows_outside_items[--s->gap_row_count].seconds;
+    while (s->rows_outside_items_count > 0 &&
+           s->rows_outside_items[s->rows_outside_items_count - 1].items_before_row ==
+               s->item_count) {
+        last->seconds += s->rows_outside_items[--s->rows_outside_items_count].seconds;
         last->row_count++;
     }
 }

@@ -230,7 +230,7 @@ size_t compare_list_groups(const struct comparison *c, enum compare_criterion by
             group[count++] = (struct compare_group){.name = name, .rank = name ? 0 : pair->rank};
         }
         group[g].pair_count++;
-        group[g].is_compute_stream |= stream_role_of(pair->stream) == ROLE_COMPUTE;
+        group[g].is_on_compute_stream |= stream_role_of(pair->stream) == ROLE_COMPUTE;
         group[g].predicted_s += pair->predicted_s;
         group[g].measured_s += pair->measured_s;
         group[g].absolute_error_s += fabs(pair->predicted_s - pair->measured_s);

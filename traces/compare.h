@@ -115,7 +115,7 @@ struct compare_group {
     size_t pair_count;
     double predicted_s, measured_s; /* sums over all ranks */
     double absolute_error_s;        /* sum of |predicted - measured| over its pairs */
-    bool is_compute_stream;         /* some of its pairs are on streams with the role compute */
+    bool is_on_compute_stream;      /* some of its pairs are on streams with the role compute */
 };
 
 /* Returns the number of groups and puts them into *groups, those with the most measured time first; the caller frees

@@ -121,11 +121,11 @@ static void match_rows_of_lane(struct profiler_trace_comparison *f, uint32_t lan
     size_t i = 0, j = 0;
     for (size_t k = 0; k <= count; k++) {
         struct rows_between_blocks gap = {0}; /* the rows before block k */
-        for (; i < p->gap_row_count &&
+        for (; i < p->rows_outside_items_count &&
                (k == count || p->rows_outside_items[i].items_before_row <= block[k].a_begin);
              i++)
             add_row_between_blocks(&gap, &p->rows_outside_items[i], 0);
-        for (; j < m->gap_row_count &&
+        for (; j < m->rows_outside_items_count &&
                (k == count || m->rows_outside_items[j].items_before_row <= block[k].b_begin);
              j++)
             add_row_between_blocks(&gap, &m->rows_outside_items[j], 1);

@@ -196,13 +196,12 @@ static void sum_host_issue_of_steps(const struct builder *b, const struct kineto
                                     struct kineto_issue *issue)
 {
     const struct kineto_events *events = b->events;
-    struct kineto_call_that_started_work *issued =
-        heap_alloc(events->event_count + 1, sizeof *issued);
+    struct kineto_runtime_call *issued = heap_alloc(events->event_count + 1, sizeof *issued);
     size_t count = 0;
     for (uint32_t i = 0; i < events->event_count; i++) {
         const struct kineto_event *event = event_at_index(b, i);
         if (event->type == KINETO_CALL)
-            issued[count++] = (struct kineto_call_that_started_work){
+            issued[count++] = (struct kineto_runtime_call){
                 .start_us = event->start_us,
                 .event_index_of_call = i,
                 .event_index_of_calling_operator = b->contexts[i].owner,

@@ -190,7 +190,7 @@ struct starting_call {
 
 /* Returns the description of a call that started the kernels and copies started[0..count). */
 static struct starting_call make_starting_call(const struct gpu_work *w,
-                                               const struct kineto_call_that_started_work *issued,
+                                               const struct kineto_runtime_call *issued,
                                                const struct calls_so_far *so_far,
                                                const struct gpu_work_started_by_call *started,
                                                size_t count)
@@ -246,7 +246,7 @@ static bool add_starting_call_to_sums(const struct starting_call *call,
 /* Adds a call to the sums of its step, the last one of issue->steps[], and updates *so_far. A call outside of all steps
  * only does the latter. */
 static void add_call_to_step_sums(const struct gpu_work *w,
-                                  const struct kineto_call_that_started_work *issued,
+                                  const struct kineto_runtime_call *issued,
                                   struct calls_so_far *so_far, struct kineto_issue *issue)
 {
     struct kineto_issue_step *step =
@@ -274,7 +274,7 @@ static void add_call_to_step_sums(const struct gpu_work *w,
 
 static int compare_calls_by_start(const void *left, const void *right)
 {
-    const struct kineto_call_that_started_work *a = left, *b = right;
+    const struct kineto_runtime_call *a = left, *b = right;
     if (a->start_us != b->start_us)
         return a->start_us < b->start_us ? -1 : 1;
     return a->event_index_of_call < b->event_index_of_call
@@ -283,7 +283,7 @@ static int compare_calls_by_start(const void *left, const void *right)
 }
 
 void kineto_issue_sum_calls(struct kineto_issue *issue, const struct kineto_events *events,
-                            struct kineto_call_that_started_work *issued, size_t count)
+                            struct kineto_runtime_call *issued, size_t count)
 {
     struct gpu_work work;
     struct calls_so_far so_far = {.last_call_end_us = -1,

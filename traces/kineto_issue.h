@@ -52,7 +52,7 @@ void kineto_issue_release(struct kineto_issue *issue);
 
 /* A call as the reader of recordings (traces/kineto.c) finds it. The members event_index_... are indices
  * of events. */
-struct kineto_call_that_started_work {
+struct kineto_runtime_call {
     double start_us;
     uint32_t event_index_of_call;
     /* the operator that made the call; UINT32_MAX: none */
@@ -63,6 +63,6 @@ struct kineto_call_that_started_work {
 struct kineto_events;
 /* Sums the calls issued[0..count) by step into *issue, which must be all-zero. Sorts issued[] by start. */
 void kineto_issue_sum_calls(struct kineto_issue *issue, const struct kineto_events *events,
-                            struct kineto_call_that_started_work *issued, size_t count);
+                            struct kineto_runtime_call *issued, size_t count);
 
 #endif

@@ -127,7 +127,7 @@ static struct rows_between_blocks_of_side
 take_rows_before_next_block(const struct align_sequence *s, size_t *from, bool last, uint32_t until)
 {
     struct rows_between_blocks_of_side gap = {s->rows_outside_items + *from, 0};
-    while (*from < s->gap_row_count &&
+    while (*from < s->rows_outside_items_count &&
            (last || s->rows_outside_items[*from].items_before_row <= until)) {
         ++*from;
         gap.gap_row_count++;

@@ -273,7 +273,7 @@ void compare_report_put_clock_cycles(struct rows *rows, const struct comparison 
                                                            group[i].name),
                measured = seconds_to_clock_cycles_of_kind(group[i].measured_s, c->measured.trace,
                                                           group[i].name);
-        if (!group[i].is_compute_stream || predicted <= 0 || measured <= 0)
+        if (!group[i].is_on_compute_stream || predicted <= 0 || measured <= 0)
             continue;
         if (!begun)
             begin_table(rows, "cycles", "cycles", &compare_tables[COMPARE_TABLE_CLOCK_CYCLES]);

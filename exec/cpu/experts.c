@@ -116,7 +116,7 @@ const char *cpu_route_backward(const struct call *call, float *scratch)
 }
 
 /* Does the work of cpu_permute() if routing is not even: the source of each row is in the list source_row. */
-static void permute_by_uneven_routing(const struct call *call)
+static void permute_routed(const struct call *call)
 {
     const size_t cols = (size_t)call->work->permute.cols;
     const float *x = call->read[0].data; /* (rows, cols) */
@@ -135,7 +135,7 @@ const char *cpu_permute(const struct call *call, float *scratch)
     (void)scratch;
     const struct work *work = call->work;
     if (call->routed_rows != NULL) {
-        permute_by_uneven_routing(call);
+        permute_routed(call);
         return NULL;
     }
     const size_t count = (size_t)(work->permute.rows * work->permute.cols);
@@ -264,7 +264,7 @@ static int64_t weight_index_of_row(const struct call *call, int64_t i)
 }
 
 /* Returns the number of rows of experts, padding included. */
-static int64_t row_count_of_all_experts(const struct call *call)
+static int64_t row_count_of_experts(const struct call *call)
 {
     return call->routed_rows != NULL ? call->routed_rows->row_count
                                      : call->work->permute.rows * call->work->permute.copies;
@@ -275,7 +275,7 @@ const char *cpu_permute_weights(const struct call *call, float *scratch)
     (void)scratch;
     const float *weights = call->read[0].data; /* (rows, copies) */
     float *y = call->write[0].data;            /* (to) */
-    for (int64_t i = 0; i < row_count_of_all_experts(call); i++) {
+    for (int64_t i = 0; i < row_count_of_experts(call); i++) {
         const int64_t from = weight_index_of_row(call, i);
         y[i] = from < 0 ? 0 : weights[from];
     }
@@ -289,7 +289,7 @@ const char *cpu_permute_weights_backward(const struct call *call, float *scratch
     const float *dy = call->read[0].data;
     float *d_weights = call->write[0].data;
     memset(d_weights, 0, (size_t)(work->permute.rows * work->permute.copies) * sizeof *d_weights);
-    for (int64_t i = 0; i < row_count_of_all_experts(call); i++) {
+    for (int64_t i = 0; i < row_count_of_experts(call); i++) {
         const int64_t to = weight_index_of_row(call, i);
         if (to >= 0)
             d_weights[to] = dy[i];

@@ -287,7 +287,7 @@ static void put_expanded_value(struct expansion *sink, const char *value, bool q
 
 /* Adds an expansion whose value is unknown, as an open part: its text in the script, from `text` to `end`, between
  * SETTING_OPEN_PART_BEGIN and SETTING_OPEN_PART_END. Control characters become blanks. */
-static void put_open_part_as_json_text(struct expansion *sink, const char *text, const char *end)
+static void put_open_part_of_script(struct expansion *sink, const char *text, const char *end)
 {
     struct text mark = {0};
     text_putc(&mark, SETTING_OPEN_PART_BEGIN);
@@ -331,7 +331,7 @@ static enum status expand_default(struct expansion *sink, const char *name,
     if (sign == '+')
         return empty ? STATUS_OK : expand_text_into(sink, word, end, quoted, false);
     if (sign != '-' && sign != '=') {
-        put_open_part_as_json_text(sink, whole, end + 1);
+        put_open_part_of_script(sink, whole, end + 1);
         return STATUS_OK;
     }
     if (empty && sign == '=' && name != NULL && sink->shell->does_command_surely_run)
@@ -384,7 +384,7 @@ static enum status expand_braced_parameter(struct expansion *sink, const char *t
     if (size > 0 && rest < close && strchr(":-+=", *rest) != NULL)
         return expand_default(sink, name, variable, text, rest, close, quoted);
     if (size == 0 || rest != close || variable == NULL)
-        put_open_part_as_json_text(sink, text, end);
+        put_open_part_of_script(sink, text, end);
     else if (variable->value.word_count > 0)
         put_expanded_value(sink, variable->value.word[0].text, quoted);
     return STATUS_OK;
@@ -404,7 +404,7 @@ static enum status expand_arithmetic(struct expansion *sink, const char *text, c
     if (status == STATUS_OK && peek_arithmetic_operator(&s) == '\0' && fabs(value) < 9e15)
         put_bytes(sink, number, (size_t)c_snprintf(number, sizeof number, "%.0f", value + 0.0));
     else if (status == STATUS_OK)
-        put_open_part_as_json_text(sink, text, end);
+        put_open_part_of_script(sink, text, end);
     text_release(&inner);
     return status;
 }
@@ -415,7 +415,7 @@ static enum status expand_dollar(struct expansion *sink, const char *text, const
     const char *next = text + 1;
     if (*text == '`' || next >= end) {
         if (next < end)
-            put_open_part_as_json_text(sink, text, end);
+            put_open_part_of_script(sink, text, end);
         else
             put_bytes(sink, text, 1);
         return STATUS_OK;
@@ -429,7 +429,7 @@ static enum status expand_dollar(struct expansion *sink, const char *text, const
     const struct shell_variable *variable =
         shell_find_variable(sink->shell, next, shell_variable_name_size(next, end));
     if (variable == NULL)
-        put_open_part_as_json_text(sink, text, end);
+        put_open_part_of_script(sink, text, end);
     else if (variable->value.word_count > 0)
         put_expanded_value(sink, variable->value.word[0].text, quoted);
     return STATUS_OK;

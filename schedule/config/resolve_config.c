@@ -744,7 +744,7 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
         check_combinations(c, diag) != STATUS_OK ||
         check_attention_combinations(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    resolve_expert_row_remainders(c);
+    resolve_listing_of_expert_copies(c);
     if (note)
         sppo_add_notes_on_filled(c, asked, note);
     return STATUS_OK;

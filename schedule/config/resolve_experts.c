@@ -140,7 +140,7 @@ static bool copies_divide_over_experts(const struct choices *c, int64_t rows)
     return true;
 }
 
-void resolve_expert_row_remainders(struct choices *c)
+void resolve_listing_of_expert_copies(struct choices *c)
 {
     c->lists_copies_of_even_routing =
         c->routing == NULL &&

@@ -10,6 +10,6 @@
 enum status resolve_experts(struct choices *c, const struct request *r, struct diag *diag);
 /* Sets choices.lists_copies_of_even_routing. The lengths of subsequences and the pieces of the feed-forward part must
  * be resolved already. */
-void resolve_expert_row_remainders(struct choices *c);
+void resolve_listing_of_expert_copies(struct choices *c);
 
 #endif

@@ -148,7 +148,7 @@ struct collective_or_copy {
     struct work work;
     uint8_t stream;
     /* it runs in a queue, and its stream of the program does not wait for it */
-    bool runs_in_queue_of_group;
+    bool runs_in_communication_queue;
 };
 
 static struct program_stream *message_queue_of_event(struct recorded_schedule_builder *m,
@@ -191,7 +191,7 @@ static enum status find_work_of_collective_or_copy(struct recorded_schedule_buil
                                                    uint32_t number, struct collective_or_copy *move)
 {
     const struct step_event *event = &m->recording->event[number];
-    *move = (struct collective_or_copy){.runs_in_queue_of_group = false};
+    *move = (struct collective_or_copy){.runs_in_communication_queue = false};
     if (event->kind == STEP_COPY) {
         const enum work_kind kind = copy_kind_of_event(m, event);
         move->work = (struct work){.kind = (uint8_t)kind,
@@ -203,9 +203,10 @@ static enum status find_work_of_collective_or_copy(struct recorded_schedule_buil
     enum status status = recorded_set_work_of_collective(m, number, &move->work);
     if (status != STATUS_OK)
         return status;
-    move->runs_in_queue_of_group = move->work.kind != WORK_BARRIER &&
-                                   (event->is_async || strncmp(event->op_name, "c10d.", 5) != 0);
-    if (!move->runs_in_queue_of_group)
+    move->runs_in_communication_queue =
+        move->work.kind != WORK_BARRIER &&
+        (event->is_async || strncmp(event->op_name, "c10d.", 5) != 0);
+    if (!move->runs_in_communication_queue)
         return find_schedule_stream(m, number, STREAM_COMM, &move->stream);
     struct program_stream *queue =
         is_message_of_stages(&move->work)
@@ -322,7 +323,7 @@ static enum status add_collective_or_copy(struct recorded_schedule_builder *m, u
                                     event->batch_number >= 0 ? QUEUE_OF_BATCHES : QUEUE_UNBATCHED)
                  ->clock,
             op);
-    if (!work_and_stream.runs_in_queue_of_group) {
+    if (!work_and_stream.runs_in_communication_queue) {
         struct recorded_clock *own =
             &recorded_find_or_add_program_stream(m, event->stream, UINT32_MAX)->clock;
         *own = (struct recorded_clock){{0}};

@@ -180,7 +180,7 @@ void check_deadlock(struct verifier *v)
         return;
     }
     struct op_lists_by_stream lanes = {0};
-    lanes_make_op_lists(&lanes, ir);
+    op_lists_make_by_stream(&lanes, ir);
     struct untimed_schedule_run run;
     run_begin(&run, v, &exchange->ops, &exchange->actors, &lanes);
     uint32_t stuck = run_until_blocked(&run);
@@ -200,5 +200,5 @@ void check_deadlock(struct verifier *v)
         report_cycle(&run, stuck);
     run_release(&run);
     actors_release(&apart);
-    lanes_release(&lanes);
+    op_lists_release(&lanes);
 }

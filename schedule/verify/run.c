@@ -14,7 +14,7 @@ uint32_t run_find_list_of_op(const struct ir *ir, uint32_t op)
     return in_stream ? ir->op.stream[op] : ir->stream_count;
 }
 
-void lanes_make_op_lists(struct op_lists_by_stream *l, const struct ir *ir)
+void op_lists_make_by_stream(struct op_lists_by_stream *l, const struct ir *ir)
 {
     uint32_t host = ir->stream_count;
     size_t lanes = (size_t)ir->role_count * (host + 1);
@@ -37,7 +37,7 @@ void lanes_make_op_lists(struct op_lists_by_stream *l, const struct ir *ir)
     }
 }
 
-void lanes_release(struct op_lists_by_stream *l)
+void op_lists_release(struct op_lists_by_stream *l)
 {
     free(l->first);
     free(l->next);

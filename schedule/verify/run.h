@@ -38,8 +38,8 @@ struct untimed_schedule_run {
     bool *message_has_arrived;
 };
 
-void lanes_make_op_lists(struct op_lists_by_stream *lanes, const struct ir *ir);
-void lanes_release(struct op_lists_by_stream *lanes);
+void op_lists_make_by_stream(struct op_lists_by_stream *lanes, const struct ir *ir);
+void op_lists_release(struct op_lists_by_stream *lanes);
 
 /* Prepares a run in which no op has ended. All arguments must outlive the run. Messages of the actors must have been
  * matched. */

@@ -23,16 +23,16 @@ static double middle_of_longest_quiet_s(const struct memory_changes *c, double d
                                         double period_s)
 {
     double from_s = date_s - period_s / 2, to_s = date_s + period_s / 2, most_s = 0,
-           median_of_step_starts_s = date_s;
+           middle_s = date_s;
     for (size_t i = first_change_from(c, from_s); from_s < to_s; i++) {
         double next_s = i < c->count && c->row[i].time_s < to_s ? c->row[i].time_s : to_s;
         if (next_s - from_s > most_s) {
             most_s = next_s - from_s;
-            median_of_step_starts_s = from_s + most_s / 2;
+            middle_s = from_s + most_s / 2;
         }
         from_s = next_s;
     }
-    return median_of_step_starts_s;
+    return middle_s;
 }
 
 /* True if change b is the same as change a, one period later. */

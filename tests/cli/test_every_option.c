@@ -198,6 +198,8 @@ static int run_command(int argc, char **argv)
         return -1;
     fflush(NULL);
     child = fork();
+    if (child < 0)
+        return -1;
     if (child == 0) {
         const struct command *command;
         struct diag diag = {0};

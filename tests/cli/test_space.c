@@ -250,10 +250,10 @@ static bool list_candidates_of_long_steps(struct setup *setup, struct space *spa
     return ok;
 }
 
-/* Numbers of long steps: tried: all; told: those whose time was estimated; lacking: those that the short ones say lack
+/* Numbers of long steps: tried: all; estimated: those whose time was estimated; lacking: those that the short ones say lack
  * memory; unfit: those that do not fit by simulation. */
 struct long_step_estimate_tally {
-    size_t tried, told, lacking, unfit;
+    size_t tried, estimated, lacking, unfit;
     double above, below; /* the largest errors of estimated times, relative, both positive */
 };
 
@@ -279,7 +279,7 @@ static void check_long_step_estimate(struct long_step_estimate_tally *checks,
         CHECK(label.data, error <= SHORTENED_ERROR_SHARE && error >= -SHORTENED_DIFFERENCE_SHARE);
         CHECK(label.data, !lacks || !p.verdict.fits);
         CHECK(label.data, !is_risky || p.verdict.fits_probability < 0.9);
-        checks->told += short_s > 0;
+        checks->estimated += short_s > 0;
         checks->lacking += lacks;
         checks->unfit += !p.verdict.fits;
         checks->above = fmax(checks->above, error);
@@ -307,10 +307,10 @@ static void short_steps_predict_long_ones(void)
         setup_release(&setup);
     }
     CHECK("some steps are tried", checks.tried > 1);
-    CHECK("most are told",
-          checks.told + checks.lacking > 1 && checks.told + checks.lacking >= checks.tried / 2);
+    CHECK("most are told", checks.estimated + checks.lacking > 1 &&
+                               checks.estimated + checks.lacking >= checks.tried / 2);
     printf("%zu of %zu steps, off by -%.2f to +%.2f %%; %zu of %zu that do not fit are known",
-           checks.told, checks.tried, 100 * checks.below, 100 * checks.above, checks.lacking,
+           checks.estimated, checks.tried, 100 * checks.below, 100 * checks.above, checks.lacking,
            checks.unfit);
 }
 

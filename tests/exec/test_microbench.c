@@ -157,7 +157,7 @@ static void the_set_holds_every_kind_and_its_points_are_read_back(void)
 /* Roles that time work while other work runs: a kind that each role accepts, and one that it refuses. */
 static const struct {
     enum point_role role;
-    enum work_kind kind, not ;
+    enum work_kind kind, is_not;
 } company[] = {
     {POINT_PAGEABLE, WORK_D2H, WORK_ADD},       {POINT_PAGEABLE, WORK_H2D, WORK_SHIFT},
     {POINT_BOTH_WAYS, WORK_H2D, WORK_MATMUL},   {POINT_BOTH_WAYS, WORK_D2H, WORK_ADD},
@@ -169,7 +169,7 @@ static void work_is_timed_beside_other_kernels(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(company); i++)
         for (int wrong = 0; wrong < 2; wrong++) {
-            enum work_kind kind = wrong ? company[i].not : company[i].kind;
+            enum work_kind kind = wrong ? company[i].is_not : company[i].kind;
             const struct microbench_case wanted = {(uint8_t)company[i].role, POINT_NO_IMPL,
                                                    small_work_of_kind(kind)};
             const char *label = point_role_name(company[i].role);
