@@ -20,7 +20,7 @@ struct token_deal {
     uint32_t rank_count;
     /* the runs of owner 0, then those of owner 1 and so on; those of one owner in ascending order of positions */
     const struct token_run *run;
-    /* [ranks + 1] the row of each owner's first run in `run`; the last element is the number of runs */
+    /* [rank_count + 1] the row of each owner's first run in `run`; the last element is the number of runs */
     const uint32_t *first_run;
 };
 
@@ -45,7 +45,8 @@ struct owned_run *deal_runs_sorted_by_position(const struct token_deal *deal);
 /* Returns shares from which deal_make_from_shares() makes an equal deal, one for each run, as an array on the heap, and
  * sets *count to their number. */
 struct token_share *deal_shares_of_runs(const struct token_deal *deal, uint32_t *count);
-/* True if both deals give every token to the same rank. NULL is equal only to NULL. */
+/* True if both deals have the same number of ranks and give every token to the same rank. NULL is equal only to
+ * NULL. */
 bool deal_is_equal(const struct token_deal *a, const struct token_deal *b);
 
 /* Returns the number of rows that a rank owns. */

@@ -53,7 +53,7 @@ void documents_set_lengths(struct documents *documents, struct arena *arena, uin
 void documents_set_list(struct documents *documents, struct arena *arena, uint32_t sequence,
                         struct document_list list);
 
-/* Copies all lists to the arena. The copies point to the same deals and tiles. */
+/* Makes *to a copy of *from in the arena. Its lists point to the same deals and tiles. */
 void documents_copy(struct documents *to, struct arena *arena, const struct documents *from);
 
 /* Returns the list of a sequence. NULL: it is not set, or sequence_count is 0, so that every sequence is one
@@ -74,11 +74,11 @@ bool documents_have_tile_plan(const struct documents *documents);
 bool documents_sequence_is_single(const struct documents *documents, uint32_t sequence,
                                   uint32_t ranks);
 
-/* True if all of `ranks` data-parallel ranks have the same documents. */
+/* True if all of `ranks` data-parallel ranks have the same lists: documents, deals and tiles. */
 bool documents_equal_on_ranks(const struct documents *documents, uint32_t ranks);
 
-/* Returns the lowest number n of a sequence, counted on each rank, that has the same documents as sequence `sequence`
- * on each of `ranks` ranks. Ops carry n as their sequence number, so that they are equal in equal micro-batches. */
+/* Returns the lowest number n of a sequence, counted on each rank, that has the same list as sequence `sequence` on
+ * each of `ranks` ranks. Ops carry n as their sequence number, so that they are equal in equal micro-batches. */
 uint32_t documents_first_equal_sequence(const struct documents *documents, uint32_t sequence,
                                         uint32_t ranks);
 

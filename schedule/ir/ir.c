@@ -120,7 +120,7 @@ struct view ir_view_of_operand(const struct ir *ir, uint32_t operand)
     return ir_whole_view(ir, (buffer_id){operand});
 }
 
-/* ---- ops ---- */
+/* ---- ops, and arrays of ids ---- */
 
 uint32_t ir_role_of_op(const struct ir *ir, uint32_t op)
 {

@@ -35,8 +35,8 @@
 
 #define IR_NONE UINT32_MAX /* no id */
 #define IR_NONE16 UINT16_MAX
-/* The most streams of a schedule. Pipelines in which a stage needs two for each other stage have so few stages that
- * this is enough (schedule/pipeline/multiplex.c). */
+/* The most streams of a schedule. A pipeline whose schedule has two streams for each stage may have only as many stages
+ * as this allows (schedule/pipeline/multiplex.c). */
 #define IR_STREAMS_MAX 192
 /* the most elements of one buffer: at up to 8 bytes each, their bytes fit in 63 bits */
 #define IR_ELEMENTS_MAX (INT64_MAX / 8)
@@ -78,9 +78,9 @@ enum region {
     REGION_EMBEDDING,
     REGION_NORM,
     REGION_LINEAR,
-    REGION_ATTENTION, /* from the first all-to-all or ring step to the last one */
+    REGION_ATTENTION, /* exchanges, rotations and the core, between the projections */
     REGION_LOSS,
-    REGION_WEIGHT_COLLECTIVES, /* gathers and reductions of parameters and gradients */
+    REGION_WEIGHT_COLLECTIVES, /* gathers and reductions of parameters and gradients, with casts and copies */
     REGION_OFFLOAD,
     REGION_OPTIMIZER,
     REGION_COUNT
@@ -252,7 +252,8 @@ struct ir {
     struct ir_index *index; /* hash tables for interning; owned */
 
     /* The members from here on describe the list of ops. When schedule/step/finalize.c writes ops in their final order,
-     * it writes these members anew, and moves the members above to the new ir unchanged. */
+     * it writes these members anew, and moves the members above to the new ir, where only the roles' ranges of ops
+     * change. */
     struct buffer_table buffer;
     struct op_table op;
     struct ir_range *range; /* operands that are not whole buffers */
@@ -296,7 +297,7 @@ uint32_t ir_add_tensor(struct ir *ir, struct tensor tensor);
 uint16_t ir_add_bundle(struct ir *ir, struct bundle bundle);
 uint16_t ir_add_binding(struct ir *ir, struct binding binding);
 
-/* The tables whose rows have names. */
+/* The tables in which ir_find_by_name() finds rows; ir_find_buffer() finds buffers. */
 enum ir_table { IR_GROUP, IR_ROLE, IR_STREAM, IR_TENSOR, IR_BUNDLE, IR_WORD, IR_TABLE_COUNT };
 const char *ir_name_of(const struct ir *ir, enum ir_table table, uint32_t row);
 /* Returns the row of the table with that name; IR_NONE if there is none. */
@@ -335,9 +336,10 @@ struct op_desc {
     const struct view *read, *write;
     const op_id *wait;
 };
-/* Adds an op to the last role, and first adds a role "all" of all ranks if there is none. The caller ensures that the
- * kind allows the numbers of operands, that views lie within their buffers, and that labels without a value are
- * IR_NONE16. Waits are not checked here; the verifier checks them. */
+/* Adds an op to the role that was added last or, while a text is parsed, to the role of its last `ops` line; first adds
+ * a role "all" of all ranks if there is none. The caller ensures that the kind allows the numbers of operands, that
+ * views lie within their buffers, and that labels without a value are IR_NONE16. Waits are not checked here; the
+ * verifier checks them. */
 op_id ir_add_op(struct ir *ir, const struct op_desc *desc);
 /* Adds an op that is equal to `op` except for its phase, its waits and the buffers of its operands. buffer[]: one for
  * each operand, reads first, of the same size and dtype as the old one. */
@@ -349,7 +351,7 @@ void ir_set_work(struct ir *ir, uint32_t op, const struct work *work);
 void ir_redirect_operand(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffer);
 
 /* Sets the free set of a buffer: the ops that must have completed before its memory is free. It replaces an earlier
- * set, whose entries stay in ir.free_op without use. */
+ * set; if that had several ops, its entries stay in ir.free_op without use. */
 void ir_set_free_set(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t count);
 /* Does what ir_set_free_set() does, with ops that the caller writes to ir_free_set() afterwards. */
 void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count);

@@ -1,4 +1,5 @@
-/* Adds rows to an ir. Equal rows are stored once, except ops and buffers, and ranges that are far apart. */
+/* Adds rows to an ir, and sets the free sets of buffers and the work of ops. Equal rows are stored once, except ops,
+ * buffers and some ranges. */
 #include "schedule/ir/ir_columns.h"
 #include "schedule/ir/ir_index.h"
 

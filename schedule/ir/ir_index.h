@@ -29,7 +29,8 @@ struct ir_index {
 struct ir_index *ir_index(struct ir *ir);
 
 /* Splits a buffer's name into stem and number. The number is the longest run of digits at the end that is the decimal
- * form of a 32-bit number (without leading zeros); IR_NONE if there is none. Returns the size of the stem. */
+ * form of a number below IR_NONE, without leading zeros; it is IR_NONE if there is none. Returns the size of the
+ * stem. */
 size_t ir_split_name(const char *name, size_t size, uint32_t *number);
 
 #endif

@@ -1,4 +1,5 @@
-/* Adds rows that are equal to existing ones except for a few columns, so that nothing need be looked up. */
+/* Adds rows that are equal to existing ones except for a few columns, so that nothing need be looked up; gives operands
+ * other buffers. */
 #include "schedule/ir/ir_columns.h"
 #include "schedule/ir/ir_index.h"
 

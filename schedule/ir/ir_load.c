@@ -12,7 +12,7 @@
 
 /* ---- the whole text ---- */
 
-/* Parses the first line that is not empty, which names the version. */
+/* Parses the first line that has words, which must name the version. */
 static bool parse_version_line(struct parser *p)
 {
     struct word word = parse_word(p);
@@ -56,8 +56,8 @@ static bool check_pending_free_ops(struct parser *p)
     return true;
 }
 
-/* Reports the first NUL after the header. It is looked for before statements are parsed, because a NUL in a word that a
- * message quotes would end the message. */
+/* Reports the first NUL after the version line, if there is one. It is looked for before statements are parsed, because
+ * a NUL in a word that a message quotes would end the message. */
 static bool report_first_nul(struct parser *p)
 {
     size_t left = (size_t)(p->cursor.end - p->cursor.at);
@@ -80,7 +80,7 @@ static bool parse_all_statements(struct parser *p)
             return false;
     if (!check_pending_free_ops(p))
         return false;
-    if (p->ir->index) /* roles after the open one have no ops */
+    if (p->ir->index) /* the roles after that of the last `ops` line have no ops */
         for (uint32_t r = p->ir->index->role_that_gets_new_ops + 1; r < p->ir->role_count; r++)
             p->ir->role[r].op_begin = p->ir->op.count;
     return true;

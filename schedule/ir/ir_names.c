@@ -1,4 +1,4 @@
-/* schedule/ir/ir_names.c: gives rows their names, and finds rows by their names. */
+/* schedule/ir/ir_names.c: returns the names of rows, and finds rows by their names. */
 #include "schedule/ir/ir_index.h"
 
 #include <inttypes.h>
@@ -15,7 +15,7 @@ size_t ir_split_name(const char *name, size_t size, uint32_t *number)
         place *= 10;
         if (value >= IR_NONE || size - i >= 10)
             break;
-        /* a leading zero cannot begin a number, but may be an inner digit of one */
+        /* a number of several digits does not begin with 0, but may have a 0 further on */
         if (name[i - 1] == '0' && i != size)
             continue;
         *number = (uint32_t)value;

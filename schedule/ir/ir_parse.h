@@ -55,8 +55,8 @@ bool parse_line_end(struct parser *p);
 parse_function parse_mesh, parse_tokens, parse_documents, parse_routing, parse_arena, parse_group,
     parse_role, parse_stream, parse_ops, parse_tensor, parse_bundle, parse_buffer, parse_op;
 
-/* Reads a text of version 2, which has loops, from the line after the first one on, and parses every line to which it
- * unrolls. Messages name lines of the text; columns are those of the unrolled line. Returns false if it reported an
+/* Reads a text of version 2, which has loops, from the line after the version line on, and parses every line to which
+ * it unrolls. Messages name lines of the text; columns are those of the unrolled line. Returns false if it reported an
  * error. */
 bool loops_read(struct parser *p);
 

@@ -198,7 +198,7 @@ static bool parse_required_name_in_table(struct parser *p, const char *what,
            parse_name_in_table(p, word, what + strlen("a "), names, count, found);
 }
 
-/* Parses "NAME MEMORY DTYPE [SHAPE] CATEGORY", which every buffer has after the word "buffer". */
+/* Parses "NAME MEMORY DTYPE [SIZE,...] CATEGORY", which every buffer has after the word "buffer". */
 static bool parse_buffer_columns(struct parser *p, struct word *name, struct buffer_desc *desc)
 {
     const char *dtypes[DTYPE_COUNT];

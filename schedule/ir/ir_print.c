@@ -139,7 +139,7 @@ static void print_documents(struct text *out, const struct ir *ir)
     }
 }
 
-/* Appends one line for each list of shares. If all layers have the same list, the line does not name layers. */
+/* Appends one line for each list of shares. If there is only one list, its line does not name layers. */
 static void print_routing(struct text *out, const struct ir *ir)
 {
     const struct routing *r = &ir->routing;
@@ -347,8 +347,8 @@ static void print_op(struct text *out, const struct ir *ir, uint32_t op)
     print_label(out, " micro=", t->micro[op]);
 }
 
-/* Moves the lines in *out to *loops, which rolls them into loops. Without *loops, writes *out to its file once it is
- * long. are_ops: the lines are those of ops. */
+/* Moves the lines in *out to *loops, where loops_roll() can roll them. Without *loops, writes *out to its file once it
+ * is long. are_ops: the lines are those of ops. */
 static void roll_or_write_lines(struct text *out, struct loops *loops, bool are_ops)
 {
     if (!loops) {

@@ -99,7 +99,7 @@ static void free_columns(void *table, const struct table_column *column, size_t 
         free(column_pointer(table, column[i]));
 }
 
-/* All arrays of an ir that are not columns of a table. */
+/* The arrays of an ir that are not columns of buffer_table or op_table. */
 static const struct table_column arrays[] = {
     COLUMN(ir, group),  COLUMN(ir, guard),   COLUMN(ir, role),    COLUMN(ir, stream),
     COLUMN(ir, tensor), COLUMN(ir, bundle),  COLUMN(ir, binding), COLUMN(ir, shape),
@@ -107,7 +107,7 @@ static const struct table_column arrays[] = {
     COLUMN(ir, wait),   COLUMN(ir, free_op), COLUMN(ir, word),
 };
 
-/* ---- the index ---- */
+/* ---- the index, release and reserve ---- */
 
 struct ir_index *ir_index(struct ir *ir)
 {

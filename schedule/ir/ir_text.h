@@ -1,8 +1,8 @@
 /* schedule/ir/ir_text.h: a schedule as text: versioned, one row a line, made to be written, diffed and edited by
  * hand. docs/ir.md is its specification.
  *
- * Printing is canonical: equal schedules print the same bytes, and parsing what was printed gives rows with the same
- * ids. Rows of shared tables (shapes, names) to which no other row refers are not printed, and are lost. */
+ * Printing is canonical: equal schedules print the same bytes, and parsing what was printed gives ops and buffers with
+ * the same ids. Rows of shared tables (shapes, names) to which no other row refers are not printed, and are lost. */
 #ifndef SCHEDULE_IR_TEXT_H
 #define SCHEDULE_IR_TEXT_H
 

@@ -1,4 +1,4 @@
-/* Functions that all parsers of statements share: words, numbers, names, and faults. */
+/* Functions that the parsers of statements share: words, numbers, names, and faults. */
 #include "schedule/ir/ir_index.h"
 #include "schedule/ir/ir_parse.h"
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A message quotes at most this many characters of a word. */
+/* The messages of this file quote at most this many characters of a word. */
 enum { QUOTED = 60 };
 
 static int quoted_length(struct word word)

@@ -21,8 +21,8 @@ enum layout_kind {
     LAYOUT_RANK_ORDINAL,
     LAYOUT_STRIPED, /* token i is on context rank i mod cp */
     LAYOUT_ZIGZAG,  /* context rank c owns slices c and 2 cp - 1 - c of 2 cp, in this order */
-    /* The tokens of ZIGZAG, cut over head ranks as LoongTrain does: hp is 1 or even, and tokens is a multiple of
-     * 2 cp hp, so each rank owns two adjacent slices of 2 cp hp; other hp are refused. */
+    /* The tokens of ZIGZAG, cut over head ranks as LoongTrain does: hp is 1 or even, and tokens is a multiple of 2 cp
+     * hp; with even hp each rank owns two adjacent slices of 2 cp hp. Other hp are refused. */
     LAYOUT_ZIGZAG_2D,
     /* Context rank c owns slices c and 2 cp - 1 - c of the 2 cp slices of each document, in the order of the sequence
      * (Megatron-LM with packed sequences; TransformerEngine's thd format) */
@@ -47,8 +47,8 @@ struct token_layout {
 
 extern const char *const layout_names[LAYOUT_KIND_COUNT];
 
-/* Checks that the sizes are divisible as the layout requires. A message about the sequence's length names lengths that
- * are right. */
+/* Checks that the sizes are divisible as the layout requires. If the sequence's length is not divisible, the message
+ * names lengths that are. */
 enum status layout_check(const struct token_layout *layout, struct loc at, struct diag *diag);
 
 /* Returns the global position of local position p on the rank with context index c and head index h. documents: the

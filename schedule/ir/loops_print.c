@@ -44,8 +44,8 @@ struct loops_printer {
     struct named_loop *named_loops;
     uint32_t named_loop_count;
     size_t named_loop_capacity;
-    uint64_t *ops_before_each_node;   /* [top-level nodes] number of ops before each */
-    uint32_t *loops_before_each_node; /* [top-level nodes] number of loops before each */
+    uint64_t *ops_before_each_node;   /* [top-level nodes + 1] number of ops before each */
+    uint32_t *loops_before_each_node; /* [top-level nodes + 1] number of loops before each */
     struct alias *alias;
     size_t alias_count, alias_capacity;
 };

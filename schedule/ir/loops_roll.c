@@ -81,8 +81,8 @@ static void add_number(struct loops *l, int64_t value)
     l->number[l->number_count++] = value;
 }
 
-/* True if the numbers in the word that begins here are names of ops: the word is an op's id, or follows `waits` or
- * `free=`. */
+/* True if the numbers in the word that begins here are names of ops: the word is an op's id, follows `waits`, or begins
+ * with `free=`. */
 static bool word_names_ops(const char *word, const char *before, bool is_op)
 {
     if (strncmp(word, "free=", 5) == 0)

@@ -1,9 +1,8 @@
-/* schedule/ir/loops_roll.h: lines of a flat schedule that repeat, rolled into loops. Private to
- * schedule/ir/loops_*.c.
+/* schedule/ir/loops_roll.h: lines of a flat schedule that repeat, rolled into loops. Private to schedule/ir/.
  *
  * A line is a shape (its text without its numbers) and its numbers. Consecutive lines whose shapes repeat, and whose
- * numbers change by the same amount from one iteration to the next, become one loop; loops repeat like lines, so they
- * nest. Every number of every iteration is compared. */
+ * numbers change by the same amount from one iteration to the next, can become one loop; loops repeat like lines, so
+ * they nest. Every number of every iteration is compared. */
 #ifndef SCHEDULE_LOOPS_ROLL_H
 #define SCHEDULE_LOOPS_ROLL_H
 
@@ -54,12 +53,12 @@ void loops_release(struct loops *loops);
 /* Appends a line (without its end) as a node. is_op: it is the line of an op. */
 void loops_add_line(struct loops *loops, const char *line, size_t size, bool is_op);
 
-/* The labels of an op, as they are in the text of a shape. */
+/* The labels of an op that are numbers, as they are in the text of a shape. */
 enum { LOOPS_LABELS = 4 };
 extern const char *const loops_labels[LOOPS_LABELS];
 
-/* Finds a label such as "layer=" in the text of a shape. Returns the index, among the shape's numbers, of the number
- * after the label; UINT32_MAX if the shape is a loop's or lacks the label. */
+/* Finds a label, one of loops_labels[], in the text of a shape. Returns the index, among the shape's numbers, of the
+ * number after the label; UINT32_MAX if the shape is a loop's or lacks the label. */
 uint32_t loops_number_index_of_label(const struct loops_shape *shape, const char *label);
 
 /* Rolls the nodes from `from` on into loops: each loop becomes one node, so there are fewer nodes afterwards. */

@@ -32,7 +32,8 @@ struct needed_tokens {
 };
 
 /* Finds the tokens that a context rank needs. window: 0: none. documents must not be NULL, and the gathered positions
- * of the layout must ascend (schedule/ir/layout.h). *needed keeps both pointers; its memory is used again. */
+ * of the layout must ascend (schedule/ir/layout.h). *needed keeps both pointers; the memory that it has from an earlier
+ * call is used again. */
 void needed_find_tokens(struct needed_tokens *needed, const struct token_layout *layout,
                         const struct document_list *documents, uint32_t context, int64_t window);
 void needed_release(struct needed_tokens *needed);

@@ -269,7 +269,7 @@ int64_t routing_count_arrived_tokens(const struct routing *r, uint32_t list, int
     return most;
 }
 
-/* Returns the number of rows for which the work has room, if its rows depend on the rank; else 0. */
+/* Returns the number of rows for which the work has room; 0 if works of its kind never have rows of experts. */
 static int64_t row_capacity_of(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {

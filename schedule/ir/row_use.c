@@ -268,7 +268,7 @@ void row_use_list_sent_and_received(const struct ir *ir, const struct row_use *u
     held->own_row = rows.row;
 }
 
-/* True if member k of each instance is context rank k. */
+/* True if each instance has all context ranks, and its member k is context rank k. */
 static bool is_context_group(const struct ir *ir, const struct group *group)
 {
     uint32_t instance, index;

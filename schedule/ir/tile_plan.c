@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the sequence ---- */
+/* ---- the runs of packed rows ---- */
 
 /* The state while a plan is made. run, strip: the runs of the operand, and the strips of the part, that are being
  * filled. */
@@ -50,8 +50,8 @@ static void add_packed_runs(struct tile_plan_builder *m, int64_t begin, int64_t 
 
 /* ---- what one rank reads in one round ---- */
 
-/* A block of queries by keys of one document, cut so that each of its queries sees at least one of its keys, and each
- * of its keys is seen by at least one of its queries. */
+/* A cut: a block of queries by keys of one document, in which each query sees at least one of the keys, and each key is
+ * seen by at least one of the queries. */
 struct visible_block {
     int64_t query_begin, query_end, key_begin, key_end;
 };
@@ -60,7 +60,7 @@ struct visible_block_list {
     size_t count, capacity;
 };
 
-/* Appends the parts of a tile that the mask shows: at most one cut for each document. */
+/* Appends the cuts of a tile, the parts of it that the mask shows: at most one for each document. */
 static void add_tile(struct visible_block_list *cuts, const struct tile_plan_builder *m,
                      const struct core_tile *tile)
 {

@@ -6,9 +6,9 @@
  *
  * The rows of a rank in a round have a packed order. Keys are in the order of their positions, each once. Queries are
  * in the order of their positions; where the keys of one query are not consecutive among the rank's packed keys, the
- * query comes again after the others, once for each range of keys, and its results are merged as those of other tiles
- * are. Rows whose pairs are all hidden do not count, so a tile may exceed what is visible. docs/ir.md, "Tiles of a
- * plan". */
+ * query comes again after the others, once for each further range of keys, and its results are merged as those of other
+ * tiles are. Rows whose pairs are all hidden do not count, so a tile may exceed what is visible. docs/ir.md, "Tiles of
+ * a plan". */
 #ifndef SCHEDULE_TILE_PLAN_H
 #define SCHEDULE_TILE_PLAN_H
 

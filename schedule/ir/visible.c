@@ -135,7 +135,8 @@ struct query_row_run {
     struct key_range first, last;
 };
 
-/* The data from which the keys that a query sees are found: the layout, the documents and the window. */
+/* The data from which the keys that a query sees are found: the layout, the documents and the window; and the pieces
+ * that are being made. */
 struct key_visibility_search {
     const struct token_layout *layout;
     const struct document_list *list;
@@ -282,8 +283,8 @@ static void collect_pieces_of_one_document(struct key_visibility_search *s, int6
 {
     while (from < to) {
         int64_t run = layout_run_end_row(s->layout, s->list, s->q_context, from);
-        /* Between two rows of a stripe lie needed keys of all other ranks, so the last key moves by more than one: each
-         * row is a run. */
+        /* Between two rows of a stripe lie needed keys of all other ranks, so the last key may move by more than one:
+         * each row is a run. */
         if (s->needed != NULL && s->layout->kind == LAYOUT_STRIPED)
             run = from + 1;
         if (run > to)
@@ -371,7 +372,7 @@ void visible_release(struct visible_pieces *pieces)
     *pieces = (struct visible_pieces){0};
 }
 
-/* ---- the fullest rank ---- */
+/* ---- the place with the most visible pairs ---- */
 
 /* Returns the visible pairs of `rows` queries: the first of them sees `first` keys and each further one `stride` more
  * than the one before it, but none sees more than `window` keys. window 0: there is no such limit. */
