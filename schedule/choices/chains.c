@@ -1,6 +1,6 @@
 /* schedule/choices/chains.c: the bytes that chains of kernels move per element. They are counted operator by operator:
  * for example, a cast between 16 bits and fp32 moves 6, a product of two fp32 tensors 12, a product of an fp32 tensor
- * with one number per row 8. The comment above a row lists the operators of its chain, each with its bytes. */
+ * with one number per row 8. Comments above rows list the operators of their chains, each with its bytes. */
 #include "schedule/choices/chains.h"
 #include "schedule/choices/profile.h"
 
@@ -12,6 +12,7 @@ struct chain_row {
     /* slow_kernel_passes: accesses per element. slow_bytes, gathered, scattered: bytes per element that slow kernels,
      * and kernels that gather or scatter rows, move (struct cost_elementwise_chain). */
     double slow_kernel_passes, slow_bytes, gathered, scattered;
+    /* for unpermute: the chain that applies instead if copies have no weights; NULL: there is none */
     const struct cost_elementwise_chain *unweighted;
     /* bytes per element that are added if the layer keeps its activations for the backward */
     double kept_bytes;

@@ -1,8 +1,8 @@
 /* schedule/choices/choices.h: the choices that make a training step's schedule, and what a user asks for.
  *
- * A schedule is the product of choices (attention, weights, pipeline, activations, optimizer, batch), each a
- * small registry. `struct request` is what the user gave, with fields left open; `struct choices` has every
- * field filled (schedule/config/resolve_config.h).
+ * A schedule is the product of choices (attention, weights, pipeline, activations, optimizer, batch), each with an enum
+ * or a number below. `struct request` is what the user gave, with fields left open; `struct choices` has every field
+ * filled (schedule/config/resolve_config.h).
  *
  * The folder schedule/choices/ lists the choices from which a schedule is made, with the strategies and profiles that
  * combine them. */
@@ -100,18 +100,19 @@ enum chunk_fetch { FETCH_EACH, FETCH_ONE, FETCH_COUNT };
 
 /* The division of tokens among tensor ranks outside the products, and the way in which products get their input.
  *
- * PROFILE     as the profile's code does
- * MEGATRON    Tokens are cut. One gather serves all products that read it, and the backward gathers it again.
- * MODULE      PyTorch's DTensor with PrepareModuleInput. Tokens are cut, one gather serves a module's products, and the
- *             gathered input is kept for the backward. A gather or a reduction on another dimension than the first
- *             copies its tensor (torch/distributed/tensor/_collective_utils.py,
- *             torch/distributed/_functional_collectives.py: torch.cat).
- * LINEAR      As MODULE, but each ColwiseParallel product redistributes its own input, and reduces its own input
- *             gradient.
- * ASYNC       As MODULE under torch.compile with async TP (torch/distributed/_symmetric_memory): a product runs in
- *             pieces of rows, each after its own part of the gather, and its results are reduced piece by piece,
- *             without the copies.
- * REPLICATED  Every tensor rank has all tokens. Results are all-reduced, and so is each product's input gradient. */
+ * PROFILE            as the profile's code does
+ * MEGATRON           Tokens are cut. One gather serves all products that read it, and the backward gathers it again.
+ * GATHER_PER_MODULE  PyTorch's DTensor with PrepareModuleInput. Tokens are cut, one gather serves a module's products,
+ *                    and the gathered input is kept for the backward. A gather or a reduction on another dimension than
+ *                    the first copies its tensor (torch/distributed/tensor/_collective_utils.py,
+ *                    torch/distributed/_functional_collectives.py: torch.cat).
+ * GATHER_PER_LINEAR  As GATHER_PER_MODULE, but each ColwiseParallel product redistributes its own input, and reduces
+ *                    its own input gradient.
+ * ASYNC              As GATHER_PER_MODULE under torch.compile with async TP (torch/distributed/_symmetric_memory): a
+ *                    product runs in pieces of rows, each after its own part of the gather, and its results are reduced
+ *                    piece by piece, without the copies.
+ * REPLICATED         Every tensor rank has all tokens. Results are all-reduced, and so is each product's input
+ *                    gradient. */
 enum tensor_plan {
     TENSOR_PLAN_PROFILE,
     TENSOR_PLAN_MEGATRON,
@@ -217,7 +218,7 @@ enum activations_choice {
     CHOICE_ACTIVATIONS_OFFLOAD,   /* layer inputs go to the host, the rest is recomputed */
     /* like SELECTIVE, but the results of attention's core go to the host */
     CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD,
-    /* like SELECTIVE, but the results of every second product are kept, too */
+    /* like SELECTIVE, but the results of some products are kept, too (kept_products_of()) */
     CHOICE_ACTIVATIONS_SELECTIVE_OP,
     CHOICE_ACTIVATIONS_SELECTIVE_LAYER, /* every second layer as FULL, the others as KEEP */
     /* all stays, except that attention's core is computed again */
@@ -354,7 +355,7 @@ struct profile; /* schedule/choices/profile.h */
  * COPIED(member), with the enum of its values. */
 #define COPIED_CHOICES(COPIED)                                                                     \
     COPIED(scope)              /* enum scope */                                                    \
-    COPIED(up_projection)      /* enum up_projection */                                            \
+    COPIED(up_projection)      /* enum mla_up_projection */                                        \
     COPIED(mla_exchange)       /* enum mla_exchange */                                             \
     COPIED(states)             /* enum states */                                                   \
     COPIED(kernels)            /* enum kernels_choice */                                           \
@@ -366,7 +367,7 @@ struct profile; /* schedule/choices/profile.h */
     COPIED(gradients)          /* enum gradients_dtype_choice */                                   \
     COPIED(param_gather)       /* enum param_gather */                                             \
     COPIED(parameters)         /* enum parameters_memory */                                        \
-    COPIED(loading)            /* enum loading */                                                  \
+    COPIED(loading)            /* enum parameter_loading */                                        \
     COPIED(placement)          /* enum placement */                                                \
     COPIED(stage_placement)    /* enum stage_placement */                                          \
     COPIED(stage_layers)       /* enum stage_layers */                                             \
@@ -431,7 +432,7 @@ struct choices {
     /* the text of --core-plan: the rule by which tokens are dealt (schedule/core_plan/deal_rules.h), or the file of a
      * plan whose deal `documents` has; NULL: ring_layout is not RING_BY_CORE_PLAN */
     const char *core_plan;
-    uint8_t rotation; /* enum rotation, not ROTATE_PROFILE */
+    uint8_t rotation; /* enum ring_rotation, not ROTATE_PROFILE */
     /* number of context ranks in an inner ring (Double-Ring); 1 or cp: there is one ring */
     uint32_t ring_window;
     /* number of context ranks on a node, if windows are interleaved; else 0 */
@@ -514,8 +515,8 @@ struct request {
     int64_t dp, pp, cp, hp, tp, ep, shard;
 
     int64_t ring_window;   /* context ranks of an inner ring */
-    int windows;           /* enum windows */
-    int rotation;          /* enum rotation */
+    int windows;           /* enum ring_windows */
+    int rotation;          /* enum ring_rotation */
     int ring_layout;       /* enum ring_layout */
     const char *core_plan; /* the text of --core-plan, a rule or a file; NULL: see ring_layout */
 
@@ -551,7 +552,7 @@ struct request {
 
     int64_t chunk_tokens; /* tokens of a chunk (fpdt) */
 
-    /* ---- the cluster's device ---- */
+    /* ---- the cluster and its devices ---- */
     int sm; /* compute capability times ten; 0: not known */
     int64_t gpus_per_node;
     /* 1 + enum attention_impl of the only implementation for which the device has costs; 0: it has costs of several or

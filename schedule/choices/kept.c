@@ -10,7 +10,7 @@ static const struct kept_bytes_row rows[] = {
 };
 
 /* Returns the framework's code of a layer that the choices run, whether or not the chosen kernels replace its
- * operators. torchtitan has one code for all families of models, Transformers one for each. */
+ * operators. torchtitan has one code for all families of models, Transformers has several. */
 static enum layer_code layer_code_of(const struct choices *c)
 {
     struct choices eager = *c;

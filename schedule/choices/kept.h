@@ -1,8 +1,8 @@
 /* schedule/choices/kept.h: the bytes that a layer keeps for its backward, in addition to what the schedule's ops read.
  *
  * A framework keeps copies that no op of a schedule reads: fp32 copies, casts, results between the operators of a
- * chain. The schedule adds their bytes to buffers that live as long: the statistics of a norm, the layer's input, the
- * result of the feed-forward part's first product. The rows are in schedule/choices/kept.def. */
+ * chain. The schedule adds their bytes to buffers that live as long, such as the statistics of a norm, the layer's
+ * input or the result of the feed-forward part's first product. The rows are in schedule/choices/kept.def. */
 #ifndef SCHEDULE_CHOICES_KEPT_H
 #define SCHEDULE_CHOICES_KEPT_H
 

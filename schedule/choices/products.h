@@ -37,9 +37,10 @@ bool products_layer_is_narrow(const struct choices *choices, int64_t layer);
  * recipes whose weights have a scale of the whole tensor (fp8-tensor, fp8-delayed, nvfp4). */
 bool products_gather_quantised(const struct choices *choices);
 
-/* Returns whether tensors also have a transposed 8-bit copy. Scales of rows and blocks lie along the axis that a
- * product sums over, so a product over the other axis needs other scales. Compute capabilities 8.9 and 9.0 multiply
- * 8-bit operands only if that axis is innermost in both (cuBLAS documentation, cublasLtMatmul(), "FP8 kernels"). */
+/* Returns whether tensors that are quantised also have a transposed copy, in as many bits. Call it only with products
+ * in 8 or 4 bits. Scales of rows and blocks lie along the axis that a product sums over, so a product over the other
+ * axis needs other scales. Compute capabilities 8.9 and 9.0 multiply 8-bit operands only if that axis is innermost in
+ * both (cuBLAS documentation, cublasLtMatmul(), "FP8 kernels"). */
 bool products_need_transposed_copies(const struct choices *choices);
 
 /* Returns whether the core of attention of a layer multiplies in 8 bits (--attention-products). */

@@ -1,7 +1,7 @@
 /* schedule/choices/profile.h: the differences between implementations of the same schedule.
  *
- * A profile is a row of switches, each read by the emitter or the pass that it concerns. The rows are in
- * schedule/choices/strategies.c; docs/strategies/profiles.md has the source of every value. */
+ * A profile is a row of switches, each read by the code that it concerns. The rows are in
+ * schedule/choices/strategies.c; docs/strategies/profiles.md has the sources of the values. */
 #ifndef SCHEDULE_CHOICES_PROFILE_H
 #define SCHEDULE_CHOICES_PROFILE_H
 
@@ -82,7 +82,7 @@ struct profile {
     bool keeps_rotary_tables;
 
     /* ---- rings: messages of keys and values ---- */
-    uint8_t rotation; /* enum rotation */
+    uint8_t rotation; /* enum ring_rotation */
     /* the ring keeps the blocks of all ranks, as TransformerEngine's does (schedule/attention/ring_retained.c) */
     bool ring_keeps_blocks;
     /* all of a ring's messages go through one communicator, in turn */

@@ -1,5 +1,5 @@
-/* The registries of strategies and profiles, and the names of choices. docs/strategies/ gives the source of every
- * value. */
+/* The registries of strategies and profiles, the names of choices, and the properties of dispatchers. docs/strategies/
+ * gives the sources of the values. */
 #include "schedule/choices/strategies.h"
 #include "schedule/choices/choices.h"
 #include "schedule/choices/profile.h"
@@ -58,14 +58,14 @@ static const struct strategy strategies[] = {
      .activations = CHOICE_ACTIVATIONS_FULL, .profile = "deepspeed"},
 };
 
-/* The switches that profiles neutral and ideal share. All other switches are off in both: each stands for a copy, wait,
- * pass or buffer that only one framework has. docs/strategies/profiles.md, "Profile neutral", has the reason for every
- * value. */
+/* The switches that profiles neutral, fsdp-gloo and ideal share. Profile neutral leaves all others but prefetch_layers
+ * off: each stands for a copy, wait, pass or buffer that only some frameworks have. docs/strategies/profiles.md,
+ * "Profile neutral", has the reason for every value. */
 #define NEUTRAL_SWITCHES                                                                                              \
      .attention_impl = ATTENTION_FA2, .attention_impl_since_hopper = ATTENTION_CUDNN, /* the fastest in each device's file */ \
      .kv_replication = KV_COPIED_TO_HEAD_RANKS,                                                                       \
      .copies_before = 1,                /* one kernel packs q, k and v; what arrives is in token order */             \
-     .rotation = ROTATE_P2P,            /* two blocks alive, hidden by tiles */                                       \
+     .rotation = ROTATE_P2P,            /* two blocks are in memory, and tiles hide the messages */                   \
      .ring_sums_kv_gradients_in_fp32 = true, .prefix_sums_kv_gradients_in_fp32 = true, /* exact as the other sums */  \
      .vocabulary_rows_multiple = 64,    /* 128 bytes on each tensor rank, with which tensor cores run at full rate */ \
      .grad_dtype = DTYPE_F32,           /* accumulated and reduced in fp32: Megatron-LM's and torchtitan's default */ \
@@ -93,8 +93,8 @@ static const struct strategy strategies[] = {
      .host_dtensor_product_s = 250e-6,  /* DTensor's dispatch and redistribution; docs/costs.md, "The host" */        \
      .compute_waits_for_reductions = true /* FSDP1: _post_backward_final_callback() */
 
-/* The profiles. Switches that a row leaves out are off. The comment after a value names the file, function or setting
- * of the framework from which the value comes, or the profile whose value it is. */
+/* The profiles. Switches that a row leaves out are off. A comment after a value says where the value comes from: mostly
+ * a file, function or setting of the framework, or another profile. */
 static const struct profile profiles[] = {
     {.name = "deepspeed", .summary = "Megatron-DeepSpeed 0.14 with Ulysses and ZeRO",
      .attention_impl = ATTENTION_FA2, .attention_impl_since_hopper = ATTENTION_FA2,
@@ -116,7 +116,7 @@ static const struct profile profiles[] = {
      .keeps_rotary_tables = true,       /* rotary_pos_embedding.py: cos_cached, sin_cached */
      .reuses_params_within_elements = 1000000000, /* stage3_max_reuse_distance */
      .allocates_gathers_in_own_pool = true, /* partitioned_param_coordinator.py: __allgather_stream */
-     .prefetch_layers = 0,              /* inferred: FPDT's rows on two nodes lack what all gathers take; docs/accuracy.md */
+     .prefetch_layers = 0,              /* inferred from FPDT's steps on two nodes; docs/accuracy.md */
      .compute_waits_for_reductions = true,
      .chunk_copies_share_stream = true, /* fpdt_layer.py: streams `offload` and `general_offload` */
      .host_waits_after_each_chunk_tile = true, .chunk_refetches_queries = true, .chunk_offloads_norm = true, .chunk_outputs_concatenated = true,
@@ -251,7 +251,7 @@ static const struct profile profiles[] = {
      .accumulates_unsharded_gradients = true, /* trainer.py: accelerator.no_sync() in all micro-batches but the last */
      .clipping = CLIPPING_BY_SEPARATE_PASS, /* clip_grad_norm_() */
      .host_waits_for_gradient_norm = true, /* grad_norm is logged */
-     .compiled_layers_give_sdpa_a_mask = true, /* masking_utils.py, _ignore_causal_mask_sdpa(): no while torch.compile traces */
+     .compiled_layers_give_sdpa_a_mask = true, /* masking_utils.py, _ignore_causal_mask_sdpa(): false in torch.compile */
      .chains = CHAINS_HF},              /* LlamaRMSNorm, apply_rotary_pos_emb, LlamaMLP */
     {.name = "hf-ddp", .summary = "Hugging Face's Trainer without FSDP: one GPU or DDP, fp32 parameters under autocast",
      .attention_impl = ATTENTION_FA2,   /* as hf */
@@ -322,7 +322,7 @@ static const struct profile profiles[] = {
      .clipping = CLIPPING_BY_SEPARATE_PASS, /* clip_grad_norm(): _foreach_norm(), and _foreach_mul_() always */
      .chains = CHAINS_NANOTRON},        /* eager GLUActivation and loss; norms and rotations of flash-attn */
     {.name = "neutral", .summary = "one well-made implementation of every strategy: the device's best kernels, overlap, no dropout",
-     NEUTRAL_SWITCHES, .prefetch_layers = 1},  /* a plain PyTorch program: the device file's host costs */
+     NEUTRAL_SWITCHES, .prefetch_layers = 1},  /* host costs are the device file's, as for a plain PyTorch program */
     {.name = "fsdp-gloo", .summary = "neutral under PyTorch's FSDP over gloo on processors: collectives hold the thread that computes",
      NEUTRAL_SWITCHES,
      .gathers_to_flat_buffer = true,    /* foreach_all_gather_copy_out() */

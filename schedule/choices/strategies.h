@@ -1,4 +1,5 @@
-/* schedule/choices/strategies.h: the strategies and profiles that users name, and the names of all choices.
+/* schedule/choices/strategies.h: the strategies and profiles that users name, the text names of choices, and the
+ * properties of dispatchers.
  *
  * A strategy is a named combination of choices with defaults. */
 #ifndef SCHEDULE_CHOICES_STRATEGIES_H
@@ -46,7 +47,7 @@ extern const struct dispatcher_facts dispatcher_facts[DISPATCHER_COUNT];
  * padded to a capacity, or a graph of the whole step needs a bound, which the dispatcher can be given. Whether the host
  * waits for them is the profile's host_waits_for_expert_counts. */
 bool dispatcher_needs_counts(const struct choices *c);
-/* The text names of the values of each choice, in the order of its enum. */
+/* The text names of the values of the choices in attention_choices.def and names.def, in the order of their enums. */
 extern const char *const attention_names[];
 #define NAMES(choice, count, ...) extern const char *const choice##_names[];
 #include "schedule/choices/names.def"
