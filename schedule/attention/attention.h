@@ -1,15 +1,15 @@
 /* schedule/attention/attention.h: the functions of the attention choices.
  *
- * The folder schedule/attention/ emits the attention operator of a layer, one file for each way to share a sequence
- * among ranks. */
+ * The folder schedule/attention/ emits the attention operator of a layer, with one or several files for each way to
+ * share a sequence among ranks. */
 #ifndef SCHEDULE_ATTENTION_ATTENTION_H
 #define SCHEDULE_ATTENTION_ATTENTION_H
 
 #include "schedule/emit/emit.h"
 
 /* Emits the attention of one sequence of a micro-batch, without the projections. A forward reads qkv[tokens, projection
- * columns] in `from` and writes out[tokens, heads * head_dim] in `to`; a backward reads d_out in `from` and writes dqkv
- * in `to`. */
+ * columns] in `from` (only q if k and v have products of their own, layer_saved.projected) and writes
+ * out[tokens, heads * head_dim] in `to`; a backward reads d_out in `from` and writes dqkv in `to`. */
 typedef void attention_operator(struct emit *e, uint32_t layer, int64_t sequence, struct view from,
                                 struct view to);
 
@@ -23,8 +23,8 @@ struct attention_emitter {
 };
 extern const struct attention_emitter attention_emitters[CHOICE_ATTENTION_COUNT];
 
-/* Run the attention operator of the schedule's choice on all sequences of the micro-batch. qkv and dqkv have the
- * columns of the projection. */
+/* Run the attention operator of the schedule's choice, or with subsequences prefix_forward() and prefix_backward(), on
+ * all sequences of the micro-batch. qkv and dqkv are as in attention_operator. */
 void operator_forward(struct emit *e, uint32_t layer, buffer_id qkv, buffer_id out);
 void operator_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dqkv);
 /* projected_forward() projects all rows of x to qkv and then runs operator_forward(). projected_backward() is its

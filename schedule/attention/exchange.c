@@ -330,7 +330,7 @@ void exchange_attention_output(struct emit *e, const struct head_exchange *z, st
     emit_pack_or_unpack(e, WORK_UNPACK, recv, out, z->rank_tokens, z->head_ranks, width);
 }
 
-/* ---- the backward of the exchanges ---- */
+/* ---- the backward of the exchanges, and the wait around the core ---- */
 
 struct view exchange_attention_output_backward(struct emit *e, const struct head_exchange *z,
                                                struct view d_out)

@@ -39,8 +39,8 @@ struct head_exchange {
 struct head_exchange exchange_of_layer(const struct emit *e, uint32_t layer);
 
 /* Returns q[s, q_width / P], k[s, kv_width / P] and v[s, v_width / P], made from qkv[n, projection_width]. k and v are
- * written to `to.k` and `to.v` where these are not empty. Else they are, as q is, in new buffers or parts of qkv.
- * `to.q` is not used. */
+ * written to `to.k` and `to.v` where these are not empty. Else they are, as q is, in new buffers or in what the
+ * projection has written. `to.q` is not used. */
 struct qkv exchange_qkv(struct emit *e, uint32_t layer, const struct head_exchange *z,
                         struct view qkv, struct qkv to, struct attention_saved *saved);
 /* Returns where the core writes o[s, o_width / P]: a new tensor, or, with P = 1, `out` itself. */
@@ -61,7 +61,7 @@ struct qkv exchange_views_for_core_grads(struct emit *e, const struct head_excha
 void exchange_qkv_backward(struct emit *e, uint32_t layer, const struct head_exchange *z,
                            struct qkv grads, struct view dqkv, const struct attention_saved *saved);
 
-/* ---- the steps of the functions above ---- */
+/* ---- steps of the functions above, and a wait around the core ---- */
 
 /* Copies x[rows, parts * width] into a new send buffer as [parts, rows, width], and returns that. */
 struct view pack_tensor(struct emit *e, struct view x, int64_t rows, int64_t parts, int64_t width);

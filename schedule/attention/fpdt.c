@@ -1,4 +1,5 @@
-/* Sizes and positions of FPDT's chunks, the work of their tiles, sums of gradients, and waits of the host. */
+/* Sizes and positions of FPDT's chunks, the keys that they see, the work of their tiles, sums of gradients, and waits
+ * of the host. */
 #include "schedule/attention/fpdt.h"
 
 #include "schedule/attention/latent.h"

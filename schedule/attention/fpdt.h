@@ -79,9 +79,10 @@ int64_t fpdt_visible_keys(const struct fpdt *f, int64_t q, int64_t k);
 struct fpdt_keys_values
 fpdt_visible_part_of_keys(const struct fpdt *f, struct fpdt_keys_values pair, int64_t q, int64_t k);
 
-/* fpdt_chunk_sees_keys_of_chunk() is true if a query of chunk q may attend to a key of chunk k <= q. It is false for
- * chunks beyond the layer's window, which are neither fetched nor multiplied, but true for chunks that only documents
- * hide. fpdt_first_visible_chunk() returns the first chunk that q attends to. */
+/* fpdt_chunk_sees_keys_of_chunk() is true if a query of chunk q may attend to a key of chunk k <= q. It is false if the
+ * layer's window, a sliding one or one of chunks of tokens, leaves out chunk k, which is then neither fetched nor
+ * multiplied, but true if only documents hide it. fpdt_first_visible_chunk() returns the first chunk that q attends
+ * to. */
 bool fpdt_chunk_sees_keys_of_chunk(const struct fpdt *f, int64_t q, int64_t k);
 int64_t fpdt_first_visible_chunk(const struct fpdt *f, int64_t q);
 

@@ -12,8 +12,6 @@
 
 #include <stddef.h>
 
-/* ---- keys in the outer loop ---- */
-
 /* Returns the tensors of query chunk q that the next tile reads: q, o, lse, d_o and the sum dq so far. Those on the
  * host are fetched. For the chunk's first tile d_o comes from the all-to-all; it is stored if another tile will read
  * it. again: the current tile, by the keys of chunk k, is also of chunk q and will still add to dq, so dq is not

@@ -2,7 +2,7 @@
  * keys and values of a key chunk are fetched with the fp32 sums of their gradients, and the sums are stored again. The
  * sums of a key chunk are complete after the last queries that attend to it. With few key and value heads this moves
  * far fewer bytes than keys in the outer loop. The gradient of a chunk's queries is complete before that of its keys,
- * and is kept on the host until then. */
+ * and is stored until then. */
 #include "schedule/attention/fpdt_gradients.h"
 
 #include <stddef.h>
@@ -38,8 +38,8 @@ static void store_key_gradients(const struct fpdt *f, struct stored_key_gradient
 }
 
 /* Passes the gradients of chunk k's q, k and v to fpdt_finish_chunk_backward(), once the last queries that attend to
- * the chunk's keys are done. dq: the gradient of chunk k's queries if these are the last ones; empty: it is on the host
- * and is fetched. */
+ * the chunk's keys are done. dq: the gradient of chunk k's queries if these are the last ones; empty: it has been
+ * stored and is fetched. */
 static void finish_key_chunk_gradients(const struct fpdt *f,
                                        const struct stored_key_gradients *state,
                                        const struct key_chunk_tensors *keys, int64_t k,

@@ -1,6 +1,6 @@
 /* FPDT's forward. For each chunk it emits the projection (unless only the attention operator is predicted), the
  * all-to-alls, the tiles by the keys of the chunks so far that the chunk attends to (fpdt_first_visible_chunk()), whose
- * keys and values are fetched one tile ahead, and the all-to-all of the output. */
+ * keys and values, if they are on the host, are fetched one tile ahead, and the all-to-all of the output. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/fpdt.h"
 #include "schedule/attention/latent.h"
@@ -59,8 +59,8 @@ static struct view emit_and_merge_tile(const struct fpdt *f, int64_t i, int64_t 
 }
 
 /* Emits the tiles of chunk i. *ahead holds keys and values that were fetched early: on entry those for the first of
- * these tiles, on return those for the first tile of the next chunk. It is empty if the keys of that tile are on the
- * device. */
+ * these tiles, on return those for the first tile of the next chunk. It is empty if that tile reads the keys of its own
+ * chunk or of the chunk before it, which are still on the device. */
 static void emit_tiles(const struct fpdt *f, int64_t i, struct view o,
                        struct fpdt_keys_values *ahead)
 {

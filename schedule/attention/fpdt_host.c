@@ -1,4 +1,4 @@
-/* Emits the copies of chunks to the host and back.
+/* Emits the copies of chunks to the host and back, and limits how many are under way.
  *
  * Either every rank copies its own data, or one rank copies for all (FPDT, section 4: one GPU fetches and scatters over
  * NVLink). In the second form the parts of chunk i of all P ranks are gathered on rank i mod P. That rank copies them
@@ -82,8 +82,8 @@ struct stored_chunk_tensor {
 };
 
 /* Returns *host, chunk i's view on the host, and sets it if it is empty. If one rank stores for all, hp consecutive
- * chunks have one buffer, with room for all ranks' rows of the first chunk, which is the largest; otherwise each chunk
- * gets a buffer of its own size. */
+ * chunks have one buffer, with room for all ranks' rows of chunk 0, which is the largest; otherwise each chunk gets a
+ * buffer of its own size. */
 static struct view host_view_of_chunk(const struct fpdt *f, int64_t i,
                                       struct stored_chunk_tensor part, const char *stem,
                                       struct view *host, size_t stride)

@@ -6,7 +6,7 @@
  *
  * The backward goes from the last subsequence to the first. Each adds its gradients for all P_i keys to those from
  * later queries; the gradients of its own s_i keys are then complete. If the sums are in the compute dtype, each sum is
- * a new tensor for the P_i keys; if they are in fp32, they stay in one buffer.
+ * a new tensor for the P_i keys; if they are in fp32, or if stages share subsequences, they stay in one buffer.
  *
  * Stages that share a subsequence (schedule/pipeline/multiplex.h) have consecutive pieces of its queries, all equal
  * except for a shorter last one. Keys and values are gathered on all of these stages, each tensor rank's heads
@@ -40,7 +40,7 @@ static struct prefix_positions prefix_positions_of(const struct emit *e)
     return reach;
 }
 
-/* ---- collectives of the stages that share a subsequence ---- */
+/* ---- caches, and the collectives of the stages that share a subsequence ---- */
 
 static void emit_collective_of_sharing_stages(struct emit *e, enum work_kind kind, struct view x,
                                               struct view y)
@@ -101,6 +101,8 @@ static struct view copy_filled_part_of_cache(struct emit *e, struct view x, cons
     struct view y = emit_compute_tensor(e, stem, CATEGORY_KV, rows, width);
     return emit_pack_or_unpack(e, WORK_PACK, x, y, rows, 1, width);
 }
+
+/* ---- forward and backward ---- */
 
 static struct work prefix_tile_work(const struct emit *e, uint32_t layer, int64_t sequence,
                                     const struct head_exchange *z, enum work_kind kind,

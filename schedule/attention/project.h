@@ -17,8 +17,8 @@ int64_t qkv_column_count(const struct emit *e);
 /* Returns the values of a layer's weight; an empty view if the model has no such weight. */
 struct view optional_weight_view(const struct emit *e, uint32_t part, enum weight weight);
 /* Returns qkv[rows, W] = x[rows, hidden] wqkv^T, plus the bias and the adapters of q, k and v if the model has them.
- * *adapters is set to what the adapters' backward reads. With tensor parallelism x has only this rank's own rows, and
- * `rows` is the number of rows of all tensor ranks. */
+ * *adapters is set to what the adapters' backward reads. With tensor parallelism x has been gathered, and `rows` is the
+ * number of rows of all tensor ranks. */
 struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t rows,
                         struct adapters_saved *adapters);
 /* True if the layer computes q, k and v by a product each, because selective checkpointing keeps q and v but computes k
@@ -54,9 +54,9 @@ void attention_tile_backward(struct emit *e, struct work work, const struct qkv 
 struct work attention_causal_work(const struct emit *e, enum work_kind kind, int64_t tokens,
                                   int64_t heads, int64_t kv_heads);
 /* The masks that hide pairs of a query and a key in a sequence, in addition to causality. window: the layer's sliding
- * window; 0: it has none, or one that reaches all tokens. has_documents: the sequence has several documents on some
- * rank. sequence: the number that ops carry for the sequence; sequences with the same documents on all ranks carry that
- * of the first of them (struct sequence_document_facts). */
+ * window; 0: it has none, or one that reaches all of `tokens` (sequence_mask_of()). has_documents: the sequence has
+ * several documents on some rank. sequence: the number that ops carry for the sequence; sequences with the same
+ * documents on all ranks carry that of the first of them (struct sequence_document_facts). */
 struct sequence_mask {
     int64_t window, sequence;
     bool has_documents;

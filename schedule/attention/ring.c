@@ -91,7 +91,8 @@ static uint32_t list_tiles_of_layout(struct emit *e, int64_t rows, uint32_t step
     return count;
 }
 
-/* True if some rank that passes the tile's guard sees a key of the tile. The sequence must be a single document. */
+/* True if some rank that passes the tile's guard sees a key of the tile, where the sequence is taken as a single
+ * document. */
 static bool tile_has_visible_key(const struct emit *e, const struct ring_shape *z,
                                  const struct ring_tile *tile)
 {

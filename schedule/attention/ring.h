@@ -1,8 +1,8 @@
 /* schedule/attention/ring.h: the core of attention over a ring of context ranks, or over two rings.
  *
  * Every rank keeps its queries and passes keys and values on. With Double-Ring (LoongTrain, arXiv 2406.18485, section
- * 4.3) the context ranks are divided into windows: blocks go round an inner ring within the window, and after each
- * whole inner round an outer ring moves them to the next window. A window of one rank, or of all, is the plain ring.
+ * 4.3) the context ranks are divided into windows: blocks go round an inner ring within the window, and meanwhile an
+ * outer ring brings the block with which the next window begins. A window of one rank, or of all, is the plain ring.
  * Which part of a block one step multiplies depends on the layout of tokens and on whether the block comes from a rank
  * before or after this one: guards on the ring's index distinguish the two cases, so every rank has the same list of
  * ops.
@@ -10,7 +10,7 @@
  * A rank holds two blocks of each ring at most, the one in use and the one that arrives: a shift starts after the tile
  * that read the previous block. This is how ring-flash-attention and InternEvo behave: a message is posted when the
  * previous work has been launched, and waits for that work. With --rotate all-gather, and in ring_retained.c, a rank
- * holds the blocks of all ranks instead. */
+ * holds the blocks of all ranks instead; in ring_needed.c and ring_planned.c ranks send rows, not blocks. */
 #ifndef SCHEDULE_ATTENTION_RING_H
 #define SCHEDULE_ATTENTION_RING_H
 
@@ -50,8 +50,8 @@ int64_t ring_block_elements(const struct ring_shape *shape);
  * / N windows and s % N ranks before it, where N is the size of the inner ring. */
 uint32_t ring_step_count(const struct emit *e);
 /* Fills tile[] with the tiles of a step and returns their number; 0 if the layer's window hides all keys from all
- * ranks, in layouts other than core plans and zigzag of documents, which keep their tile. A rank passes the guard of at
- * most one of them. */
+ * ranks, in layouts other than core plans and zigzag of several documents, which keep their tile. A rank passes the
+ * guard of at most one of them. */
 uint32_t ring_list_tiles_of_step(struct emit *e, const struct ring_shape *shape, uint32_t step,
                                  struct ring_tile tile[2]);
 
@@ -75,9 +75,9 @@ struct ring_blocks {
 };
 
 /* Begins a step: sets blocks->current_block to the block of this step, and emits what moves blocks for later steps.
- * Each step but the last of a window sends its block over the inner ring; the first step of a window also sends it over
- * the outer ring, for the next window. With --rotate all-gather, the first step gathers the blocks of all ranks, and
- * nothing is sent later. */
+ * Each step but the last of a window sends its block over the inner ring; the first step of each window but the last
+ * also sends it over the outer ring, for the next window. With --rotate all-gather, the first step gathers the blocks
+ * of all ranks, and nothing is sent later. */
 void ring_emit_messages_of_step(struct emit *e, const struct ring_shape *shape, uint32_t step,
                                 struct ring_blocks *blocks);
 

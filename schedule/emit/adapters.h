@@ -7,8 +7,8 @@
  * The order of operations is that of PEFT (peft/tuners/lora/layer.py, Linear.forward()): result = W x; then, layer by
  * layer, result + B(A(dropout(x))) * scaling. The product with `scaling` is a pass over the result. In the schedule
  * that is the pass which joins the columns of several layers or, for one layer, a copy. Under PEFT adapters have fp32
- * weights (autocast_adapter_dtype): every layer casts its input to fp32, and autocast casts it back for the product, so
- * each adapter keeps a 16-bit copy of its own. */
+ * weights (autocast_adapter_dtype): over 16-bit weights each casts its input to fp32, and autocast casts it back for
+ * the product, so each adapter keeps a 16-bit copy of its own. */
 #ifndef SCHEDULE_EMIT_ADAPTERS_H
 #define SCHEDULE_EMIT_ADAPTERS_H
 

@@ -247,7 +247,7 @@ struct added_dependency {
     op_id waiting_op, awaited_op;
 };
 
-/* A ring of context ranks in 2D attention: the inner ring joins the ranks of a window, the outer ring the windows. */
+/* A ring of context ranks. With two rings the inner one joins the ranks of a window, and the outer one the windows. */
 struct ring {
     uint16_t group; /* IR_NONE16: the ring has one rank */
     uint32_t size;
@@ -306,8 +306,8 @@ struct stages_sharing_unit {
 };
 
 /* The gradient that this stage computes for one bundle of a chunk in units that stages share. The stages sum their
- * gradients (schedule/weights/remote_weights.h). With HELPERS_SHARD there is one for each unit, else one for all units
- * that the same stages share. */
+ * gradients (schedule/weights/remote_weights.h). With MSP_WEIGHTS_SHARD there is one for each unit, else one for all
+ * units that the same stages share. */
 struct remote_grad {
     buffer_id buffer;
     /* as emit_weights.written; all remote gradients of the same units have one array */
@@ -320,7 +320,7 @@ struct remote_grad {
 };
 
 /* This stage's part of a bundle that several stages hold in parts, because they share units of its chunk
- * (HELPERS_SHARD). */
+ * (MSP_WEIGHTS_SHARD). */
 struct stage_bundle_part {
     uint32_t bundle;
     struct stages_sharing_unit shared;
@@ -342,8 +342,8 @@ struct emit_streams {
     /* second_compute: another compute stream, for rings whose tiles alternate between two streams */
     uint8_t compute, second_compute;
     uint8_t tile;                       /* the stream on which the current tile of attention runs */
-    uint8_t comm;                       /* the all-to-alls of the head group */
-    uint8_t weight_gather, grad_reduce; /* weights and gradients of the shard group */
+    uint8_t comm;                       /* collectives of the head group */
+    uint8_t weight_gather, grad_reduce; /* gathers of weights; reductions of gradients */
     /* the all-to-alls of tokens between ranks that have different experts */
     uint8_t expert_exchange_stream;
     uint8_t h2d, d2h; /* copies between device and host */
@@ -361,7 +361,7 @@ struct emit_groups {
     struct ring inner_ring, outer_ring;
     /* the answers of schedule/attention/ring.c to whether a tile of a ring has a visible key, for each step and tile */
     uint8_t *ring_tile_visibility;
-    uint16_t all_ranks; /* every rank */
+    uint16_t all_ranks; /* every rank of a stage, for FPDT's barriers */
     uint16_t ep;        /* ranks that have different experts */
     /* experts: the groups of bundles of experts that are spread over ranks; dense: those of all other bundles */
     struct weight_ranks dense, experts;
@@ -644,8 +644,8 @@ int64_t activation_function_to_emit(const struct emit *e);
 void emit_expert_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, struct expert_rows rows);
 /* Emits dw[m,n] = dy^T x, summed over k rows, into the gradient of a weight; if some op has written that gradient, dw
- * is added to it. This, emit_expert_grad() and the functions below defer the gradient if e->weights.deferred is set,
- * and do nothing if the weight is not trained. */
+ * is added to it. This and the other functions that emit a gradient defer it if e->weights.deferred is set, and do
+ * nothing if the weight is not trained. */
 void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
                       struct view x, int64_t m, int64_t n, int64_t k);
 /* A weight has hp equal parts of rows, one for the heads of each head rank. emit_matmul_with_own_head_rows() emits
@@ -726,6 +726,7 @@ void emit_narrow_set_gathered_copy(struct emit *e, struct view part, struct view
 void emit_narrow_forget_all_copies(struct emit *e);
 void emit_narrow_release(struct emit *e);
 
+/* --- lifetimes, waits, and what recomputation makes again --- */
 /* emit_extend_lifetime() keeps the bytes of a buffer in use until op `until` has ended. emit_add_dependency() makes
  * `op` wait for op `until`. */
 void emit_extend_lifetime(struct emit *e, buffer_id buffer, op_id until);
@@ -733,7 +734,7 @@ void emit_add_dependency(struct emit *e, op_id op, op_id until);
 /* Adds a buffer to a list, such as e->kept_buffers or e->buffers_never_recomputed. */
 void saved_buffers_add(struct saved_buffers *saved, buffer_id buffer);
 /* With CHOICE_ACTIVATIONS_SELECTIVE_OP, adds the result of a matrix product to e->kept_buffers. The caller decides
- * which products these are (every second one: kept_products_of()). Does nothing with other choices. */
+ * which products these are (kept_products_of()). Does nothing with other choices. */
 void emit_record_kept_product_result(struct emit *e, buffer_id buffer);
 
 /* Records that a module drops a buffer, if --recompute-modules names the module and this is the forward of a layer. */
@@ -748,6 +749,7 @@ struct emitted_counts emit_counts_so_far(const struct emit *e);
 void emit_record_recomputed_module(struct emit *e, enum recompute_module module,
                                    struct emitted_counts before, buffer_id result);
 
+/* --- positions of tokens --- */
 /* Return the positions of the unit's tokens in one sequence. view_of_unit_positions(): of the tokens of this rank and
  * its tensor ranks. view_of_head_group_positions(): of the tokens of its head group. If documents determine how a
  * sequence is cut, it is sequence number e->unit.positions_sequence of the micro-batch; else all sequences have the

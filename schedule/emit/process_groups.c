@@ -1,4 +1,4 @@
-/* Places ranks on a mesh and makes the groups in which they communicate.
+/* Places ranks on a mesh, makes the groups in which they communicate, and begins roles.
  *
  * Stages of a pipeline lie along the slowest axis and sequences along the next, so that the ranks of a stage are
  * neighbours (Megatron-LM core/parallel_state.py, order tp-cp-ep-dp-pp; torchtitan's ParallelDims; DeepSpeed's

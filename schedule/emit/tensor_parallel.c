@@ -25,7 +25,7 @@ static bool tokens_are_replicated(const struct emit *e)
 }
 
 /* True if the op that is emitted now belongs to a layer compiled with async tensor parallelism. Embedding, head and
- * layers that multiply in 8 bits do not have it. */
+ * layers that multiply in 8 or 4 bits do not have it. */
 static bool uses_async_plan(const struct emit *e)
 {
     return e->choices->tensor_plan == TENSOR_PLAN_ASYNC && e->tags.layer != IR_NONE16 &&
@@ -84,9 +84,9 @@ static void emit_collective_by_pieces(struct emit *e, enum work_kind kind, struc
                                      view_slice(y, i * to, to));
 }
 
-/* Emits the copy of a tensor from the order of sequences, [sequences, ranks, part], to that of tensor ranks, [ranks,
- * sequences, part] (kind WORK_PACK), or back (WORK_UNPACK). If products may have rows in any order, the copy keeps the
- * order, and takes the same time. */
+/* Emits the copy of a tensor from the order of pieces (piece_count_of_collective()), [pieces, ranks, part], to that of
+ * tensor ranks, [ranks, pieces, part] (kind WORK_PACK), or back (WORK_UNPACK). If there is one piece, the copy keeps
+ * the order, and takes the same time. */
 static struct view reorder_rows(struct emit *e, struct view x, enum work_kind kind,
                                 enum tensor_row_order order, int64_t cols)
 {
@@ -99,9 +99,9 @@ static struct view reorder_rows(struct emit *e, struct view x, enum work_kind ki
     return emit_pack_or_unpack(e, kind, x, y, sequences, ranks, count / sequences / ranks);
 }
 
-/* Gathers x from all tensor ranks along the first dimension, as PyTorch does, and returns the result. PyTorch means the
- * dimension of tokens, which is the second one: with several sequences, torch.cat then copies the parts to join them
- * along it. With one sequence no copy is needed. */
+/* Gathers x from all tensor ranks along the first dimension, as PyTorch does, and returns the result. The tokens are
+ * the second dimension: with several sequences, torch.cat then copies the parts to join them along it. With one
+ * sequence no copy is needed. */
 static struct view emit_torch_gather(struct emit *e, struct view x, int64_t cols,
                                      enum tensor_row_order order, const char *stem)
 {

@@ -7,10 +7,11 @@
  * reverse, and gathers the saved local input of the first product once more for its weight gradient. Everything inside
  * a pair, attention included, sees a transformer of 1/tp the width on all tokens of the tensor ranks. PyTorch's DTensor
  * does the same with copies around collectives, or with all tokens on every tensor rank (enum tensor_plan); there the
- * next compute op waits for each collective.
+ * next compute op waits for the gathers and reductions of products, except with TENSOR_PLAN_ASYNC.
  *
- * Rows: e->unit.rows inside the pairs, of all tensor ranks' tokens; e->unit.own_rows = e->unit.rows / tp outside. With
- * tp = 1 nothing is sent, and views are returned unchanged. */
+ * Rows: e->unit.rows inside the pairs, of all tensor ranks' tokens; outside e->unit.own_rows, which is e->unit.rows /
+ * tp, or e->unit.rows if every rank has all tokens. With tp = 1 nothing is sent. Then, and if every rank has all
+ * tokens, gathers return their views unchanged. */
 #ifndef SCHEDULE_EMIT_TENSOR_PARALLEL_H
 #define SCHEDULE_EMIT_TENSOR_PARALLEL_H
 
@@ -27,8 +28,8 @@ enum tensor_row_order { TENSOR_ROWS_BY_SEQUENCE, TENSOR_ROWS_IN_ANY_ORDER };
 
 /* Returns x[tp * rows, cols], gathered from all tensor ranks' x[rows, cols]. Only products may read the result: if
  * their operands are gathered in 8 bits, nothing else is written. held: if the implementation keeps one buffer for such
- * gathers during the step, and no weight gradient is deferred, the result is in that buffer; else it is in a new
- * one. */
+ * gathers during the step, no weight gradient is deferred and the gather is not in 8 bits, the result is in that
+ * buffer; else it is in a new one. */
 struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tensor_row_order order,
                           const char *stem, bool held);
 /* Does what tensor_gather() does, but never gathers in 8 bits, so that any op may read the result. It is in a new
