@@ -110,7 +110,7 @@ struct view exchange_heads_to_tokens(struct emit *e, const struct head_exchange 
     return all_to_all(e, z, x, "recv", CATEGORY_COMMUNICATION, width, sync, after, view_none());
 }
 
-/* ---- q, k and v between qkv and the exchange ---- */
+/* ---- the forward: q, k and v, and the output ---- */
 
 static struct view emit_head_expand_or_reduce(struct emit *e, enum work_kind kind, struct view x,
                                               const struct head_exchange *z, struct view to)

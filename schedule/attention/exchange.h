@@ -1,4 +1,4 @@
-/* schedule/attention/exchange.h: the all-to-alls between tokens and heads, which Ulysses and 2D attention share.
+/* schedule/attention/exchange.h: the all-to-alls between tokens and heads, which several attention choices share.
  *
  * The P ranks of a head group together hold s tokens; before the core each has n = s / P tokens with all heads, and
  * for the core each has all s tokens with 1 / P of the heads. A scatter of heads sends [P, n, w], w = heads / P *

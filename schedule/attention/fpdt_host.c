@@ -48,7 +48,7 @@ struct view fpdt_copy_from_host(const struct fpdt *f, uint8_t stream, op_id afte
     return y;
 }
 
-/* ---- one rank stores for all ranks of a head group ---- */
+/* ---- storing and fetching, by every rank or by one rank for its head group ---- */
 
 static bool one_rank_stores_for_all(const struct fpdt *f)
 {

@@ -55,9 +55,8 @@ uint32_t ring_step_count(const struct emit *e);
 uint32_t ring_list_tiles_of_step(struct emit *e, const struct ring_shape *shape, uint32_t step,
                                  struct ring_tile tile[2]);
 
-/* Returns the next step after `step` in which some rank has a tile, or ring_step_count() if there is none. With one
- * ring, steps are skipped in which the layer's window hides all keys from all ranks. With two rings it is always step +
- * 1: the ranks of a step then hold blocks from different distances, so some of them have a tile. */
+/* Returns the step that follows `step`; ring_step_count() after the last one. With one ring, steps are skipped in which
+ * no rank has a tile, since the layer's window hides all keys from all ranks. With two rings no step is skipped. */
 uint32_t ring_next_step_with_tiles(struct emit *e, const struct ring_shape *shape, uint32_t step);
 
 /* Emits the shift of x to the rank `by` places further in a ring, and returns the new buffer with what arrives from the

@@ -3,9 +3,9 @@
  *
  * dk and dv are one tensor, as k and v are. With the profile's switch ring_sums_kv_gradients_in_fp32 they are summed in
  * fp32. Otherwise, as in InternEvo's code, they are summed in fp32 within the first window and in the compute dtype
- * from the first outer hop on; a plain ring has outer hops only, so it sums in the compute dtype. If the forward
- * gathered keys and values, the backward gathers them again; their gradients either go round as well (PyTorch), or are
- * reduce-scattered (TransformerEngine's all-gather, Llama 3). */
+ * from the first outer hop on; with windows of one rank all hops are outer ones, so the sums are in the compute dtype.
+ * If the forward gathered keys and values, the backward gathers them again; their gradients either go round as well
+ * (PyTorch), or are reduce-scattered (TransformerEngine's all-gather, Llama 3). */
 #include "schedule/attention/ring.h"
 #include "schedule/choices/profile.h"
 

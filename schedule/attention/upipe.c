@@ -1,8 +1,8 @@
 /* Untied Ulysses ("UPipe": Ghadia et al., arXiv 2602.21196): Ulysses in stages of one query head per rank. A stage
- * projects its heads, exchanges them, runs the core and exchanges the output, so that q, k, v and the sent buffers
- * exist for one stage only. The P ranks of a head group hold G = heads / P query heads each; stage g takes the g-th
- * of every rank. Key and value heads (K = kv_heads / P per rank) are sent once for the G / K stages whose queries
- * share them (the paper's schedule for grouped queries).
+ * projects its heads, exchanges them, runs the core and exchanges the output, so that q and the sent buffers exist for
+ * one stage only, and k and v for the stages that share them. The P ranks of a head group hold G = heads / P query
+ * heads each; stage g takes the g-th of every rank. Key and value heads (K = kv_heads / P per rank) are sent once for
+ * the G / K stages whose queries share them (the paper's schedule for grouped queries).
  *
  * The backward projects and exchanges the heads of a stage again, so that only the normed input, the output and its
  * statistics are saved. */

@@ -381,7 +381,7 @@ struct choices {
     COPIED_CHOICES(COPIED)
 #undef COPIED
 
-    /* ---- what is trained, by whose code ---- */
+    /* ---- what is trained, by which choices and whose code ---- */
     const struct transformer *model;
     const struct profile *profile;
     uint8_t strategy;    /* row of strategies_list() */
@@ -406,7 +406,7 @@ struct choices {
     uint8_t dtype; /* enum dtype of compute: bf16, f16 or f32 */
     int sm;        /* compute capability of the device times ten, for kernel workspaces */
 
-    /* ---- degrees of parallelism, and the ranks' places ---- */
+    /* ---- degrees of parallelism, and how ranks share work and weights ---- */
     uint32_t ranks;        /* all ranks: dp * pp * cp * hp * tp */
     int64_t gpus_per_node; /* of the cluster; 0: not known */
     uint32_t dp, pp, cp, hp;
@@ -448,7 +448,7 @@ struct choices {
     bool must_compute_subsequence_tokens;
     struct shared_units shared_units;
 
-    /* ---- the batch ---- */
+    /* ---- the batch, the pieces of its tokens, and offloading by ratio ---- */
     int64_t seq; /* tokens of one sequence */
     /* global_batch: sequences of a step, on all ranks. micro_batch: sequences of a micro-batch, for each data-parallel
      * index */

@@ -140,7 +140,7 @@ struct kept_bytes_row kept_bytes_of(const struct choices *c)
     if (kept.code == CODE_NANOTRON && c->micro_batch == 1)
         kept.again = 0;
     /* These three columns are bytes in the buffer of attention's statistics. Other attention choices and copies to the
-     * host use that buffer as a whole, so there the columns are 0. No framework that keeps such bytes uses either. */
+     * host use that buffer as a whole, so there the columns are 0, and such bytes are not counted. */
     if (c->attention != CHOICE_ATTENTION_LOCAL || c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
         c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD)
         kept.joint_q = kept.joint_kv = kept.again = 0;

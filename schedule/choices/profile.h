@@ -59,7 +59,7 @@ struct profile {
      * layers */
     double host_dtensor_product_s;
 
-    /* ---- attention's core and its all-to-alls ---- */
+    /* ---- attention's core, its all-to-alls and its positional encodings ---- */
     uint8_t attention_impl;              /* enum attention_impl on GPUs of the A100's class */
     uint8_t attention_impl_since_hopper; /* enum attention_impl on Hopper GPUs and later ones */
     /* attention kernels read sinks as an operand; false: a pass after them rescales the result */

@@ -351,7 +351,7 @@ struct emit_streams {
     /* FPDT's copies in both directions if they share one stream, and those whose end is not awaited soon */
     uint8_t offload, side_stream;
     uint8_t fetch; /* collectives by which one rank stores or fetches a chunk for its head group */
-    uint8_t comm_stream_of_sharing_stages; /* messages between stages that share a unit */
+    uint8_t comm_stream_of_sharing_stages; /* collectives of stages that share a unit */
 };
 
 /* Process groups, and masks of mesh axes. IR_NONE16: the group has one rank, or does not exist. */

@@ -23,7 +23,7 @@
 void tensor_make_shared_gather_buffer(struct emit *e, bool layers);
 
 /* The order of the rows of a gather. TENSOR_ROWS_BY_SEQUENCE: the rows of each sequence in order, as attention needs
- * them; each sequence is gathered by itself. TENSOR_ROWS_IN_ANY_ORDER: any order, which is enough for products. */
+ * them. TENSOR_ROWS_IN_ANY_ORDER: any order, which is enough for products. */
 enum tensor_row_order { TENSOR_ROWS_BY_SEQUENCE, TENSOR_ROWS_IN_ANY_ORDER };
 
 /* Returns x[tp * rows, cols], gathered from all tensor ranks' x[rows, cols]. Only products may read the result: if

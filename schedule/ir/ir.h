@@ -273,7 +273,7 @@ struct ir {
 
 #define IR_OPERAND_IS_RANGE_ROW 0x80000000u
 
-/* ---- flags of buffers ---- */
+/* ---- flags of buffers; release; valid names ---- */
 /* The buffer exists during the whole step. Bound buffers do, except gradients that are made during the backward. */
 #define BUFFER_PERSISTENT 1u
 /* A persistent buffer that the modelled implementation holds as part of another buffer. It has bytes in the arena,
@@ -382,7 +382,7 @@ void ir_copy_ops(struct op_table *out, uint32_t to, const struct op_table *in, u
 /* Returns an array of ids on the heap, all IR_NONE. */
 uint32_t *ir_new_empty_ids(size_t count);
 
-/* ---- reading ---- */
+/* ---- reading, and the names of enumerators ---- */
 struct view ir_view_of_operand(const struct ir *ir, uint32_t operand);
 static inline const struct work *ir_work(const struct ir *ir, uint32_t op)
 {

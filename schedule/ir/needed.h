@@ -4,8 +4,8 @@
  * A rank needs a token if it does not own it and one of its queries sees it. Needed rows are kept in the order of their
  * positions. Directly after an exchange they are sorted by sender instead: the rows of context rank 0 come first, and
  * those of each sender are in the order of its own rows. Which rows these are follows from the layout, the documents
- * and the window, so that ops only name sequence and window (`exchange`, `take_rows`, `add_rows`, attention with mask
- * PLAN). */
+ * and the window, so that ops name only the sequence and the window, and with tiles the round (`exchange`, `take_rows`,
+ * `add_rows`, attention with mask PLAN). */
 #ifndef SCHEDULE_NEEDED_H
 #define SCHEDULE_NEEDED_H
 
