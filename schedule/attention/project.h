@@ -60,7 +60,7 @@ struct work attention_causal_work(const struct emit *e, enum work_kind kind, int
 struct sequence_mask {
     int64_t window, sequence;
     bool has_documents;
-    /* the window is the size of chunks; a query sees the keys of its own one */
+    /* the window is the size of chunks of tokens; a query sees the keys of its own chunk */
     bool has_chunked_window;
 };
 struct sequence_mask sequence_mask_of(const struct emit *e, uint32_t layer, int64_t sequence,

@@ -424,7 +424,7 @@ struct choices {
     uint8_t grad_sync;   /* enum grad_sync, not GRAD_SYNC_PROFILE */
     uint8_t reshard;     /* enum reshard, not RESHARD_PROFILE */
     /* number of ranks that share one copy of a stage's weights: dp x cp x hp, times pp with MSP_WEIGHTS_REPLICATE, or
-     * fewer with HSDP. With ZeRO-1 it is the number of ranks that share one copy of the optimizer states */
+     * fewer with HSDP. With ZeRO-1 and ZeRO-2 it is the number of ranks that share one copy of the optimizer states */
     uint32_t shard;
 
     /* ---- rings ---- */
@@ -488,7 +488,7 @@ struct request {
 
     const struct transformer *model; /* never NULL */
     const char *strategy, *profile;  /* names; NULL: ulysses, published */
-    /* the implementation that `profile` "published" stands for; NULL: the strategy's own */
+    /* the name of the profile that is taken if `profile` is "published"; NULL: the strategy's own */
     const char *impl;
 
     int weights;        /* enum weights_choice; -1: the strategy's */

@@ -66,14 +66,14 @@ static const struct strategy strategies[] = {
      .kv_replication = KV_COPIED_TO_HEAD_RANKS,                                                                       \
      .copies_before = 1,                /* one kernel packs q, k and v; what arrives is in token order */             \
      .rotation = ROTATE_P2P,            /* two blocks are in memory, and tiles hide the messages */                   \
-     .ring_sums_kv_gradients_in_fp32 = true, .prefix_sums_kv_gradients_in_fp32 = true, /* exact as the other sums */  \
+     .ring_sums_kv_gradients_in_fp32 = true, .prefix_sums_kv_gradients_in_fp32 = true, /* fp32, as the other sums */  \
      .vocabulary_rows_multiple = 64,    /* 128 bytes on each tensor rank, with which tensor cores run at full rate */ \
      .grad_dtype = DTYPE_F32,           /* accumulated and reduced in fp32: Megatron-LM's and torchtitan's default */ \
      .sharded_params_f32 = true,        /* as FSDP2: no bf16 copy beside the optimizer's shard */                     \
      .reduces_gradients_in_place = true, /* ZeRO-1: a rank's part lies in its gradients, as Megatron-LM has it */     \
      .most_elements_of_gradient_bucket = 40000000, /* DistributedDataParallelConfig.bucket_size */                    \
      .reuses_params_within_elements = 1, /* the head, which is read next, stays gathered, as in torchtitan */         \
-     .activation_weights_copies = true, /* nothing keeps what experts write */                                        \
+     .activation_weights_copies = true, /* then the backward needs nothing that experts write */                      \
      .clipping = CLIPPING_IN_OPTIMIZER_STEP, /* one pass for the norm; AdamW scales what it reads */                  \
      .loss = LOSS_TE,                   /* one kernel, which writes the gradient over the logits */                   \
      .merges_partial_outputs_in_one_kernel = true /* as ring-flash-attention under torch.jit, TransformerEngine */

@@ -79,7 +79,8 @@ struct weight_offset_and_shape {
 
 /* The two groups of ranks that share bundles. A group of one rank is IR_NONE16. */
 struct weight_ranks {
-    /* shard: the ranks that together hold one copy of the weights; replica: the ranks that hold the same shard of it */
+    /* shard: the ranks that together hold one copy of the weights, or with ZeRO-1 and ZeRO-2 of the optimizer states;
+     * replica: the ranks that hold the same shard of it */
     uint16_t shard_group, replica_group;
     uint32_t shard_size, replica_size;
     /* mask of the mesh axes over which weight gradients are partial sums; tensor ranks' axes are not among them */
@@ -359,7 +360,8 @@ struct emit_groups {
     uint16_t hp; /* ranks that share a sequence by heads */
     /* the rings of the context ranks; the ranks of a sequence are inner_ring.size * outer_ring.size * hp */
     struct ring inner_ring, outer_ring;
-    /* the answers of schedule/attention/ring.c to whether a tile of a ring has a visible key, for each step and tile */
+    /* [2 * steps] for each tile of a step of a ring, whether it has a visible key, as schedule/attention/ring.c has
+     * found; NULL: not looked for yet */
     uint8_t *ring_tile_visibility;
     uint16_t all_ranks; /* every rank of a stage, for FPDT's barriers */
     uint16_t ep;        /* ranks that have different experts */
@@ -471,7 +473,8 @@ struct emit_combined_fwd_bwd {
     size_t range_capacity;
 };
 
-/* An answer of row_use_capacity(): for this sequence of a rank, if a query sees `window` keys. */
+/* A result of row_use_capacity(): for sequence number `sequence` of a rank, under a window of `window` tokens (0:
+ * none). */
 struct row_capacity_cache_entry {
     int64_t sequence, window;
     struct max_rows_of_any_rank_in_round capacity;

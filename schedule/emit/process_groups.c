@@ -91,9 +91,9 @@ void emit_begin_role(struct emit *e, uint32_t stage)
     e->role = ir_add_role(e->ir, name, &set, 1);
 }
 
-/* Two runs of neighbouring ranks that may cut an axis: [0] the ranks that share a copy of the weights, [1] the ranks
- * that have different experts. size: the number of ranks in a run; the tensor ranks of a group count as one. axes: a
- * bit mask of the axes along which they lie. */
+/* Two runs of neighbouring ranks that may cut an axis: [0] the ranks of a shard (choices.shard), [1] the ranks that
+ * have different experts. size: the number of ranks in a run; the tensor ranks of a group count as one. axes: a bit
+ * mask of the axes along which they lie. */
 struct shard_and_expert_rank_runs {
     uint32_t size[2];
     uint32_t axes[2];

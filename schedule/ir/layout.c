@@ -36,7 +36,7 @@ static uint64_t sequence_token_multiple(const struct token_layout *layout)
 }
 
 /* Checks that chunk_tokens, which is not 0, is a multiple of hp, and that the tokens of a context rank make chunk_count
- * chunks of so many tokens. */
+ * chunks of chunk_tokens tokens, of which the last may have fewer. */
 static enum status check_chunk_tokens(const struct token_layout *layout, struct loc at,
                                       struct diag *diag)
 {
