@@ -50,7 +50,8 @@ struct profile {
     /* compiled layers pass a mask to SDPA in place of is_causal, so its kernels also compute the pairs that the mask
      * hides */
     bool compiled_layers_give_sdpa_a_mask;
-    /* seconds that the framework's host thread takes between backward and optimizer, on every rank; 0: none */
+    /* seconds that the framework's host thread takes between backward and optimizer, on every rank if there are
+     * several; 0: none */
     double host_before_optimizer_s;
     /* layers are modules of TransformerEngine in Megatron-Core; the host's time for each is several times that for one
      * operator of PyTorch (predict/host_modules.c) */
@@ -60,7 +61,7 @@ struct profile {
     double host_dtensor_product_s;
 
     /* ---- attention's core, its all-to-alls and its positional encodings ---- */
-    uint8_t attention_impl;              /* enum attention_impl on GPUs of the A100's class */
+    uint8_t attention_impl;              /* enum attention_impl on GPUs before Hopper */
     uint8_t attention_impl_since_hopper; /* enum attention_impl on Hopper GPUs and later ones */
     /* attention kernels read sinks as an operand; false: a pass after them rescales the result */
     bool core_takes_sinks;
@@ -169,15 +170,16 @@ struct profile {
     /* the fp32 logits less their maximum are a tensor of their own, over which the softmax is written; the logits stay
      * in memory until the forward ends */
     bool loss_copies_logits;
-    /* the backward of each piece of the loss computes the piece's logits again */
+    /* with fpdt: the backward of each piece of the loss computes the piece's logits again */
     bool loss_recomputes_logits;
-    /* if the loss is cut in pieces, its input goes to the host and back by blocking copies of pageable memory */
+    /* with fpdt: the input of the loss goes to the host, and back piece by piece, by blocking copies of pageable
+     * memory */
     bool loss_offloads_input;
 
     /* ---- what is recomputed, quantised or copied to the host ---- */
     /* recomputation repeats the whole layer, also ops whose result no backward op reads */
     bool recomputes_whole_layer;
-    /* The norm before a product is part of the product's operator in two places: before grouped-query attention and
+    /* The norm before a product is part of the product's operator in two places: before attention without latents and
      * before a dense feed-forward part. There --recompute-modules layernorm drops nothing. */
     bool fuses_norms_into_products;
     /* with --products: the backward quantises the input of a product again, and does not read the copy that the forward
@@ -199,8 +201,8 @@ struct profile {
     bool sharded_params_f32;
     /* each parameter, moment and gradient is a tensor of its own, which the allocator places by itself */
     bool allocates_each_tensor_alone;
-    /* FSDP: embedding, final norm and head are one unit, the root. It is gathered once in a micro-batch, for forward
-     * and backward, and reduced after all of its gradients are complete. */
+    /* FSDP without pipeline stages: embedding, final norm and head are one unit, the root. It is gathered once in a
+     * micro-batch, for forward and backward, and reduced after all of its gradients are complete. */
     bool has_fsdp_root_unit;
     /* if --reshard is not given: FSDP frees the root unit after the forward, and gathers it again for the backward */
     bool frees_root_unit_after_forward;
@@ -218,8 +220,8 @@ struct profile {
     int64_t reuses_params_within_elements;
     /* number of layers whose sharded parameters are gathered ahead of their use */
     uint32_t prefetch_layers;
-    /* if prefetch_layers is 0: the thread that issues computation also starts each gather and each reduction of
-     * weights, and waits until it ends */
+    /* set only where prefetch_layers is 0: the thread that issues computation also starts each gather and each
+     * reduction of weights, and waits until it ends */
     bool weight_collectives_block_issue;
 
     /* ---- gradients: their dtype, when they exist, and how they are reduced ---- */
@@ -239,14 +241,14 @@ struct profile {
     /* The backward of a linear layer adds to the gradient itself. It returns to autograd a 16-bit tensor of the
      * weight's shape, which is never written; one such tensor of each shape is kept throughout the step. */
     bool placeholder_gradients;
-    /* whole gradients are zeroed before the step, and checked for NaN before they are reduced, each in a pass of its
-     * own */
+    /* whole gradients that are reduced once a step are zeroed before an op of the step writes them, and checked for NaN
+     * before they are reduced, each in a pass of its own */
     bool zeroes_and_nan_checks_gradients;
-    /* in each micro-batch, whole gradients are copied to a flat tensor and divided before they are reduced, in two
-     * passes over memory */
+    /* whole gradients that are reduced in each micro-batch are first copied to a flat tensor and divided, in two passes
+     * over memory */
     bool flattens_gradients;
-    /* gradients are reduced in buckets of whole layers: as many as have at most this many elements together, but at
-     * least one */
+    /* gradients are reduced in buckets of whole layers: one layer with sharded parameters, else as many layers as have
+     * at most this many elements together, but at least one */
     int64_t most_elements_of_gradient_bucket;
     /* number of passes over a bucket of gradients that is reduced once a step: the copy into a flat tensor, the
      * division of that tensor (taken as a copy), and the copy back; 0: no bucket is copied */
@@ -260,7 +262,7 @@ struct profile {
     bool reduces_after_backward;
     /* sharded gradients accumulate whole until the last micro-batch, even without pipeline stages */
     bool accumulates_unsharded_gradients;
-    /* at the end of each micro-batch's backward, computation waits for the reductions */
+    /* without pipeline stages: at the end of each micro-batch's backward, computation waits for the reductions */
     bool compute_waits_for_reductions;
 
     /* ---- the optimizer, and the allocator ---- */
