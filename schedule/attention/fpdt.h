@@ -2,15 +2,16 @@
  * et al., arXiv 2408.16978; DeepSpeed, sequence/fpdt_layer.py).
  *
  * A sequence is cut into u chunks. A rank holds a piece of each chunk (LAYOUT_RANK_ORDINAL), so that the all-to-all of
- * a chunk gives its tokens in order. The queries of chunk i attend to the keys of chunks 0..i, tile by tile, into
- * running sums. Keys and values of a chunk are fetched while the previous tile runs, so the device never holds more
- * than two fetched chunks of them. With latent attention and enum mla_exchange's LATENT, a rank stores the latents of
- * its own tokens instead; they are fetched, gathered from the head group and expanded for each tile.
+ * a chunk gives its tokens in order. The queries of chunk i attend to the keys of chunks f..i, tile by tile, into
+ * running sums; f is 0, or later if a window leaves out the first chunks. Keys and values of a chunk are fetched while
+ * the previous tile runs, so the device never holds more than two fetched chunks of them. With latent attention and
+ * MLA_EXCHANGE_LATENT, a rank stores the latents of its own tokens instead; they are fetched, gathered from the head
+ * group and expanded for each tile.
  *
- * In the backward, the gradients of the keys and values of chunk i are summed over the queries of chunks i..u-1, and
- * the gradients of its queries over the keys of chunks 0..i. An outer loop goes over the chunks of keys, or over those
- * of queries (enum chunk_order). The sums of its current chunk stay on the device; the other sums are stored on the
- * host and fetched again.
+ * In the backward, the gradients of the keys and values of chunk i are summed over the queries of the chunks that
+ * attend to them, and the gradients of its queries over the keys of chunks f..i. An outer loop goes over the chunks of
+ * keys, or over those of queries (enum chunk_order). The sums of its current chunk stay on the device; the other sums
+ * are stored on the host and fetched again. With KV_OFFLOAD_OFF everything stays on the device.
  *
  * Letters: c tokens of a chunk on a rank, C = c P over the head group of P ranks; u chunks. */
 #ifndef SCHEDULE_ATTENTION_FPDT_H

@@ -141,7 +141,7 @@ struct profile {
     bool tensor_comm_after_compute;
     /* products keep their gathered input for the backward, which does not gather it again */
     bool keeps_gathered_product_input;
-    /* all gathers of inputs of products write the same buffer, which is kept during the whole step */
+    /* gathers of inputs of products write one buffer, which is kept during the whole step, unless they are in 8 bits */
     bool tensor_gathers_share_buffer;
     /* the number of vocabulary rows on a tensor rank is rounded up to a multiple of this; 0 stands for 1 */
     int64_t vocabulary_rows_multiple;

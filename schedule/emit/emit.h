@@ -292,7 +292,7 @@ struct tensor_ranks {
     uint16_t group_of_kv_head_copies;
     uint32_t kv_head_copy_axes;
     uint8_t tensor_comm_stream; /* the stream of the collectives of tensor ranks */
-    /* the buffer that all gathers of inputs write, if the implementation keeps one (profile switch
+    /* the buffer that gathers of inputs write, if the implementation keeps one (profile switch
      * tensor_gathers_share_buffer); IR_NONE: each gather has a buffer of its own */
     buffer_id shared_gather_buffer;
 };

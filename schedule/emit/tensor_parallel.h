@@ -17,9 +17,9 @@
 
 #include "schedule/emit/emit.h"
 
-/* Makes the stream of the tensor ranks' collectives and, if all gathers share a buffer (tensor_gathers_share_buffer),
- * that buffer; nothing with one tensor rank. Call it after emit_mesh(). layers: false for an attention operator by
- * itself, which gathers no rows. */
+/* Makes the stream of the tensor ranks' collectives and, if gathers share a buffer (tensor_gathers_share_buffer), that
+ * buffer; nothing with one tensor rank. Call it after emit_mesh(). layers: false for an attention operator by itself,
+ * which gathers no rows. */
 void tensor_make_shared_gather_buffer(struct emit *e, bool layers);
 
 /* The order of the rows of a gather. TENSOR_ROWS_BY_SEQUENCE: the rows of each sequence in order, as attention needs
