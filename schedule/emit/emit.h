@@ -434,9 +434,10 @@ struct emit_narrow {
     uint32_t count;
     size_t capacity;
     uint32_t *first_narrow_copy_of_buffer; /* [buffer_count] the buffer's first row; 0: none */
-    uint32_t buffer_count;          /* buffers for which there is room; later ones have no copies */
-    buffer_id last_gathered_buffer; /* the buffer into which tensor ranks gathered last */
-    buffer_id last_norm_result;     /* the result of the last norm */
+    uint32_t buffer_count; /* buffers for which there is room; later ones have no copies */
+    /* the buffer of the last gather over tensor ranks, those of DTensor aside */
+    buffer_id last_gathered_buffer;
+    buffer_id last_norm_result; /* the result of the last norm */
     /* callers set these while they emit the products of a router, which stay in 16 bits, or of experts */
     bool is_router, is_experts;
 };

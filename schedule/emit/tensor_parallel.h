@@ -7,7 +7,7 @@
  * reverse, and gathers the saved local input of the first product once more for its weight gradient. Everything inside
  * a pair, attention included, sees a transformer of 1/tp the width on all tokens of the tensor ranks. PyTorch's DTensor
  * does the same with copies around collectives, or with all tokens on every tensor rank (enum tensor_plan); there the
- * next compute op waits for the gathers and reductions of products, except with TENSOR_PLAN_ASYNC.
+ * next compute op waits for a gather or a reduction of a product, unless async TP runs it in pieces.
  *
  * Rows: e->unit.rows inside the pairs, of all tensor ranks' tokens; outside e->unit.own_rows, which is e->unit.rows /
  * tp, or e->unit.rows if every rank has all tokens. With tp = 1 nothing is sent. Then, and if every rank has all
