@@ -1,4 +1,5 @@
-/* Chooses the functions that emit attention, and runs them on the sequences of a micro-batch. */
+/* Chooses the functions that emit attention, projects to q, k and v, and runs the functions on the sequences of a
+ * micro-batch. */
 #include "schedule/attention/attention.h"
 
 #include "schedule/attention/latent.h"

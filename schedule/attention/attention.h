@@ -56,13 +56,14 @@ void fpdt_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out);
 void fpdt_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx);
 attention_operator fpdt_operator_forward, fpdt_operator_backward;
 
-/* Emits only copies from the host: those of the keys and values that a forward tile reads, and those of the tensors
- * that a backward tile reads. A wait of the host comes before and after each of the two. */
+/* Stores the tensors of a chunk on the host, and emits the copies back without tiles: those of the keys and values that
+ * a forward tile reads, and those of the tensors that a backward tile reads. A wait of the host comes before and after
+ * each of the two. */
 void fpdt_emit_only_fetches(struct emit *e);
 
-/* Emits only the all-to-alls of the attention operator: first those of q, k and v, then that of the output, then the
- * backward of both, in the reverse order. With one head rank, those of the output are left out. A wait of the host
- * comes before and after each step. */
+/* Emits the exchanges of the attention operator without its core: first those of q, k and v, then that of the output,
+ * then the backward of both, in the reverse order. With one head rank, those of the output are left out. A wait of the
+ * host comes before and after each step. */
 void exchange_emit_only_all_to_alls(struct emit *e, buffer_id qkv, buffer_id out, buffer_id d_out,
                                     buffer_id dqkv);
 

@@ -1,7 +1,7 @@
-/* A schedule of only the all-to-alls of the attention operator, to time them by themselves
- * (schedule/step/attention_operator.c). In the forward and in the backward, the three of q, k and v stand between two
- * waits of the host, and so does that of the output. Fills write what the core would have written. With one head rank
- * nothing is sent, and the ops of the output are left out. */
+/* A schedule of the attention operator's all-to-alls and their layout passes without the core, to time them by
+ * themselves (schedule/step/attention_operator.c). In the forward and in the backward, the three of q, k and v stand
+ * between two waits of the host, and so does that of the output. Fills write what the core would have written. With one
+ * head rank nothing is sent, and the ops of the output are left out. */
 #include "schedule/attention/attention.h"
 #include "schedule/attention/exchange.h"
 

@@ -75,7 +75,7 @@ enum ring_layout {
 /* The communication that brings the keys and values of all ranks of a ring to each rank. */
 enum ring_rotation {
     ROTATE_PROFILE,
-    ROTATE_P2P, /* a message to the next rank in every step */
+    ROTATE_P2P, /* messages to the next rank, step by step */
     /* As P2P, but by an all-to-all in which only one peer gets data. It starts only when the last rank is ready. */
     ROTATE_ALL_TO_ALL,
     ROTATE_ALL_GATHER, /* one all-gather, which runs during the first tile or before it */

@@ -345,7 +345,7 @@ struct emit_streams {
     uint8_t tile;                       /* the stream on which the current tile of attention runs */
     uint8_t comm;                       /* collectives of the head group */
     uint8_t weight_gather, grad_reduce; /* gathers of weights; reductions of gradients */
-    /* the all-to-alls of tokens between ranks that have different experts */
+    /* the exchanges of tokens between ranks that have different experts */
     uint8_t expert_exchange_stream;
     uint8_t h2d, d2h; /* copies between device and host */
     uint8_t host;     /* work of the host's processors */

@@ -67,7 +67,7 @@ enum phase {
     PHASE_FORWARD,
     PHASE_RECOMPUTE,
     PHASE_BACKWARD,
-    PHASE_WEIGHT_GRADIENT, /* the parts of a backward that a zero-bubble pipeline postpones */
+    PHASE_WEIGHT_GRADIENT, /* gradients of weights that a backward leaves for later */
     PHASE_OPTIMIZER,
     PHASE_COUNT
 };
@@ -182,8 +182,8 @@ struct buffer_table {
     /* row of ir.word, and a decimal number: the name is this text followed by the number, or, with number IR_NONE, only
      * the text */
     uint32_t *stem, *number;
-    /* The free set (ir_free_set()) has free_count ops. If there is one, as in nearly all buffers, free_op is that op.
-     * If there are several, it is the row of ir.free_op[] at which they begin. */
+    /* The free set (ir_free_set()) has free_count ops. If there is one, free_op is that op. If there are several, it is
+     * the row of ir.free_op[] at which they begin. */
     op_id *free_op;
     uint16_t *free_count;
     uint64_t *offset; /* bytes from the start of its memory's arena; UINT64_MAX: not planned */

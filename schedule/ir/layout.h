@@ -38,7 +38,8 @@ struct token_layout {
     uint32_t cp, hp;         /* ranks of the context and of the head axes */
     uint32_t chunk_count;    /* u of RANK_ORDINAL, else 1 */
     int64_t sequence_tokens; /* tokens of one sequence */
-    /* tokens of each chunk on a context rank, of which the last chunk may have fewer; 0: all chunks are equal */
+    /* tokens of each chunk on a context rank, of which the last chunk may have fewer; 0: tokens_by_chunk has them, or
+     * all chunks are equal */
     int64_t chunk_tokens;
     /* tokens of each chunk over all ranks; NULL: they follow from chunk_tokens. The memory belongs to the owner, an
      * ir's arena */

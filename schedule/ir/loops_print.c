@@ -298,8 +298,8 @@ static void print_number(struct loops_printer *p, const struct enclosing_loops *
 
 /* ---- names of ops ---- */
 
-/* The movement of the op that a line waits for (the target) as the loops around the line run. While all of these are in
- * their first iteration, the target is at `op_place`. One more iteration of loop d around the line moves it by
+/* The movement of the op to which a line refers (the target) as the loops around the line run. While all of these are
+ * in their first iteration, the target is at `op_place`. One more iteration of loop d around the line moves it by
  * strides[m][d] iterations of loop m around the target. Example: in "B.3[L+1]", L is the variable of the only loop
  * around the line and begins at 0; then op_place is row 3 of B in iteration 1, and strides[0][0] is 1. */
 struct strided_reference {

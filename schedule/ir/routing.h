@@ -1,5 +1,4 @@
-/* schedule/ir/routing.h: how many copies of tokens each expert gets, and of which tokens, where experts do not get
- * equally many.
+/* schedule/ir/routing.h: how many copies of tokens each expert gets, and of which tokens.
  *
  * A list has an integer share for each expert, and each layer has a list. A rank deals the n k copies of its n tokens
  * to the experts by the shares of the layer: exact shares of n k are rounded by largest remainders, and no expert gets
