@@ -129,7 +129,7 @@ static void project_and_scatter_stage(const struct upipe *u, struct view x, int6
 
 /* Writes the gradient of part p (q, k or v) of a stage to d_part[rank_tokens, columns_of_stage]. grad: the gradient
  * that each rank has of its own head, on all tokens; the all-to-all gives each rank its own tokens with all heads of
- * the stage. Then it passes back through rotation and per-head norm. */
+ * the stage. It also passes back through rotation and per-head norm. */
 static void gather_gradient_part(const struct upipe *u, const struct scattered_heads *part,
                                  struct view grad, enum qkv_part p, struct view d_part)
 {
