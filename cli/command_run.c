@@ -15,7 +15,8 @@ static bool is_output_option(const struct option *option)
            (size > 4 && strcmp(option->name + size - 4, "-out") == 0);
 }
 
-/* Returns the first option of a command that names a file to be read, for the message about an argument too many. Returns NULL if there is no such option, or if the command takes arguments. */
+/* Returns the first option of a command that names a file to be read, for the message about an argument too many.
+ * Returns NULL if there is no such option, or if the command takes arguments. */
 static const struct option *input_file_option(const struct command *command)
 {
     for (size_t s = 0; command->argument_count_max == 0 && command->option_sets[s] != NULL; s++)

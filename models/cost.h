@@ -203,8 +203,8 @@ double cost_power_limited_rate_share(const struct device_cost *cost, double watt
 double cost_product_mhz(const struct device_cost *cost, enum dtype dtype);
 double cost_attention_mhz(const struct device_cost *cost, enum attention_impl impl);
 
-/* Return the most flop/s that a step sustains: of products of operands in a dtype or, unless it is SCALING_NONE, in 8 or
- * 4 bits with such scales; of attention in one direction with the head dim head_dim[i] of struct cost_attention. */
+/* Return the most flop/s that a step sustains: of products of operands in a dtype or, unless it is SCALING_NONE, in 8
+ * or 4 bits with such scales; of attention in one direction with the head dim head_dim[i] of struct cost_attention. */
 double cost_product_flop_per_s(const struct device_cost *cost, enum dtype dtype,
                                enum scaling scaling);
 double cost_attention_flop_per_s(const struct device_cost *cost, enum attention_impl impl,

@@ -36,9 +36,9 @@ static double attention_flop_per_s(const struct device_cost *cost, const struct 
     return most > 0 ? most : cost->device_peak_flop_per_s;
 }
 
-/* The least seconds that a device takes for a flop. layer_product_s_per_flop, head_product_s_per_flop: for one flop of a
- * product of a layer, whose operands may have 8 or 4 bits, and of the head. attention_s_per_flop: for forward and backward of attention together, for each flop of the forward; the backward has
- * 2.5 times the flops of the forward. */
+/* The least seconds that a device takes for a flop. layer_product_s_per_flop, head_product_s_per_flop: for one flop of
+ * a product of a layer, whose operands may have 8 or 4 bits, and of the head. attention_s_per_flop: for forward and
+ * backward of attention together, for each flop of the forward; the backward has 2.5 times the flops of the forward. */
 struct min_s_per_flop {
     double layer_product_s_per_flop, head_product_s_per_flop, attention_s_per_flop;
 };

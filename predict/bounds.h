@@ -32,10 +32,10 @@ double bound_state_bytes(const struct setup *setup, const struct choices *choice
 double bound_optimizer_bytes(const struct choices *choices);
 
 /* Returns the bytes of activations that must be on a GPU at once. Without stages and subsequences, these are the inputs
- * of all layers that are not offloaded (`offload`, host_layers); 0 with activations `ratio`. With subsequences in a plain
- * pipeline (pipeline_is_plain()) or without stages, they are the keys and values of a whole sequence; with activations `keep` and `ratio` also
- * all other saved activations that are not offloaded (schedule/pipeline/ratios.h). Returns 0 for other pipelines, for
- * which no bound is known. */
+ * of all layers that are not offloaded (`offload`, host_layers); 0 with activations `ratio`. With subsequences in a
+ * plain pipeline (pipeline_is_plain()) or without stages, they are the keys and values of a whole sequence; with
+ * activations `keep` and `ratio` also all other saved activations that are not offloaded (schedule/pipeline/ratios.h).
+ * Returns 0 for other pipelines, for which no bound is known. */
 double bound_saved_device_bytes(const struct choices *choices);
 
 /* Returns the bytes of activations that must be in host memory at once for one GPU. Without stages and subsequences,

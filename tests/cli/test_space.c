@@ -250,8 +250,8 @@ static bool list_candidates_of_long_steps(struct setup *setup, struct space *spa
     return ok;
 }
 
-/* Numbers of long steps: tried: all; estimated: those whose time was estimated; lacking: those that the short ones say lack
- * memory; unfit: those that do not fit by simulation. */
+/* Numbers of long steps: tried: all; estimated: those whose time was estimated; lacking: those that the short ones say
+ * lack memory; unfit: those that do not fit by simulation. */
 struct long_step_estimate_tally {
     size_t tried, estimated, lacking, unfit;
     double above, below; /* the largest errors of estimated times, relative, both positive */
