@@ -27,8 +27,7 @@ struct setup {
     /* the framework that really runs, if the profile of the request only approximates it; NULL: the profile is that
      * framework's */
     const char *real_framework;
-    /* why the run does less than is predicted, a mask of 1 << enum reason_run_does_less; 0: it does what is predicted
-     * */
+    /* why the run does less than is predicted: a mask of 1 << enum reason_run_does_less; 0: it does not */
     uint32_t mask_of_reasons_run_does_less;
     /* the probability with which a configuration must fit to be taken by a search; 0: one half */
     double fits_probability;

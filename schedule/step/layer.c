@@ -396,8 +396,8 @@ static buffer_id add_branch_to_residual(struct emit *e, uint32_t layer, enum wei
         e->tags.region = REGION_LINEAR;
     }
     /* A framework may keep the sum in fp32, too. The sum after attention has the room for that in the statistics of the
-     * norm that reads it (extra_kept_bytes_per_norm_element()), the sum after the feed-forward part in its own buffer.
-     * */
+     * norm that reads it (extra_kept_bytes_per_norm_element()), the sum after the feed-forward part in its
+     * own buffer. */
     struct view sum = bias == WEIGHT_O_BIAS
                           ? emit_compute_tensor(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows,
                                                 e->choices->model->hidden)
