@@ -325,6 +325,8 @@ static const char *why_permuted_rows_unfit(const struct routing *r, const struct
 {
     if (work->permute.of == PERMUTE_ARRIVED && r->capacity.capacity_factor_millionths > 0)
         return why_dropped_once_unfit;
+    if (work->kind == WORK_PERMUTE && work->permute.weights > 0)
+        return "rows are multiplied by their weights before experts only where routing is even";
     switch ((enum permute_source)work->permute.of) {
     case PERMUTE_OWN:
         return work->permute.rows != rows || work->permute.to < routing_kept_rows(r, list, rows)

@@ -174,7 +174,60 @@ static void spread_tokens_reach_ranks_as_by_chance(void)
     }
 }
 
+/* 10 tokens of 2 copies on each of 2 ranks. */
+static void work_that_does_not_suit_the_shares_is_refused(void)
+{
+    static const struct {
+        const char *label;
+        struct work work;
+        const char *want; /* NULL: it suits */
+    } rows[] = {
+        {"a permutation of own rows",
+         {.kind = WORK_PERMUTE,
+          .permute = {.rows = 10, .to = 20, .cols = 8, .dealt = 20, .route = 1}},
+         NULL},
+        {"weights",
+         {.kind = WORK_PERMUTE,
+          .permute = {.rows = 10, .to = 20, .cols = 8, .dealt = 20, .route = 1, .weights = 1}},
+         "rows are multiplied by their weights before experts only where routing is even"},
+        {"another list",
+         {.kind = WORK_PERMUTE,
+          .permute = {.rows = 10, .to = 20, .cols = 8, .dealt = 20, .route = 2}},
+         "its route is no list of a routing line"},
+        {"half a token",
+         {.kind = WORK_PERMUTE,
+          .permute = {.rows = 10, .to = 21, .cols = 8, .dealt = 21, .route = 1}},
+         "its dealt copies are no multiple of those of a token"},
+        {"fewer rows",
+         {.kind = WORK_PERMUTE,
+          .permute = {.rows = 9, .to = 20, .cols = 8, .dealt = 20, .route = 1}},
+         "its rows are not those that a rank deals"},
+        {"no room",
+         {.kind = WORK_PERMUTE,
+          .permute = {.rows = 10, .to = 19, .cols = 8, .dealt = 20, .route = 1}},
+         "its rows are not those that a rank deals"},
+        {"experts of all ranks",
+         {.kind = WORK_MATMUL, .matmul = {.groups = 4, .dealt = 20, .route = 1}},
+         "its groups are not the experts of a rank"},
+        {"even routing",
+         {.kind = WORK_PERMUTE, .permute = {.rows = 10, .to = 20, .cols = 8, .weights = 1}},
+         NULL},
+    };
+    static const int64_t shares[EXPERTS] = {1, 2, 3, 4};
+    struct arena arena = {0};
+    struct routing r;
+    routing_init(&r, &arena, EXPERTS, COPIES, 1);
+    routing_set_shares(&r, &arena, 0, shares);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        const char *why = routing_why_work_unfit(&r, &rows[i].work, 0, 2);
+        CHECK_TEXT(rows[i].label, why != NULL ? why : "", rows[i].want != NULL ? rows[i].want : "");
+    }
+    arena_release(&arena);
+}
+
 static const struct check_case cases[] = {
+    {"work that does not suit the shares is refused",
+     work_that_does_not_suit_the_shares_is_refused},
     {"capacities bound what experts keep", capacities_bound_what_experts_keep},
     {"the last tokens are dropped", the_last_tokens_are_dropped},
     {"spread tokens reach ranks as by chance", spread_tokens_reach_ranks_as_by_chance},
