@@ -15,10 +15,10 @@
 
 /* A slot of the hash table of answers. The `text_size` bytes of answer_file.lines_text from `text_begin` on are the
  * line of the key without the key: the digest and the compressed bytes, as hexadecimal digits. */
-struct answer_line {
+struct answer_slot {
     uint64_t key;
     size_t text_begin, text_size; /* size 0: the slot is free */
-    bool was_found;               /* answer_file_find() has returned the answer of the line */
+    bool was_reused;              /* answer_file_find() has returned the answer of the line */
 };
 
 /* DIGITS: the hexadecimal digits of a number. PREFIX: the bytes of "KEY DIGEST " at the beginning of a line. */
@@ -70,7 +70,7 @@ static void append_hex(struct text *out, const unsigned char *bytes, size_t size
 }
 
 /* Returns the slot of the hash table that has the key, or the free slot into which the key would be put. */
-static struct answer_line *find_table_slot(const struct answer_file *f, uint64_t key)
+static struct answer_slot *find_table_slot(const struct answer_file *f, uint64_t key)
 {
     size_t i = (size_t)(key * UINT64_C(0x9e3779b97f4a7c15)) & (f->table_capacity - 1);
     while (f->table[i].text_size != 0 && f->table[i].key != key)
@@ -79,10 +79,10 @@ static struct answer_line *find_table_slot(const struct answer_file *f, uint64_t
 }
 
 /* Adds a line to the table. If several lines have one key, the last one replaces the others. */
-static void add_to_table(struct answer_file *f, struct answer_line line)
+static void add_to_table(struct answer_file *f, struct answer_slot line)
 {
     if (2 * (f->answer_count + 1) > f->table_capacity) {
-        struct answer_line *old = f->table;
+        struct answer_slot *old = f->table;
         size_t before = f->table_capacity;
         f->table_capacity = before == 0 ? 64 : 2 * before;
         f->table = heap_zalloc(f->table_capacity, sizeof *f->table);
@@ -91,7 +91,7 @@ static void add_to_table(struct answer_file *f, struct answer_line line)
                 *find_table_slot(f, old[i].key) = old[i];
         free(old);
     }
-    struct answer_line *slot = find_table_slot(f, line.key);
+    struct answer_slot *slot = find_table_slot(f, line.key);
     f->answer_count += slot->text_size == 0;
     *slot = line;
 }
@@ -104,7 +104,7 @@ static void add_lines_to_table(struct answer_file *f)
     for (size_t at = 0; at < f->lines_text.size;) {
         const char *end = memchr(text + at, '\n', f->lines_text.size - at);
         size_t size = (size_t)(end - text) - at;
-        struct answer_line line = {.text_begin = at + DIGITS + 1, .text_size = size};
+        struct answer_slot line = {.text_begin = at + DIGITS + 1, .text_size = size};
         uint64_t digest;
         if (size > PREFIX && read_hex_u64(text + at, &line.key) &&
             read_hex_u64(text + at + DIGITS + 1, &digest)) {
@@ -117,21 +117,21 @@ static void add_lines_to_table(struct answer_file *f)
 
 bool answer_file_find(const struct answer_file *f, uint64_t key, void *answer, size_t size)
 {
-    struct answer_line *line = f->table_capacity == 0 ? NULL : find_table_slot(f, key);
+    struct answer_slot *line = f->table_capacity == 0 ? NULL : find_table_slot(f, key);
     if (line == NULL || line->text_size <= DIGITS + 1)
         return false;
     const char *text = f->lines_text.data + line->text_begin;
     size_t packed_size = (line->text_size - DIGITS - 1) / 2;
     unsigned char *packed = heap_alloc(packed_size + 1, 1), *bytes = heap_zalloc(size + 1, 1);
     uLongf got = (uLongf)size;
-    uint64_t digest_in_file;
-    bool found = read_hex_u64(text, &digest_in_file) && (line->text_size - DIGITS - 1) % 2 == 0 &&
+    uint64_t digest_in_line;
+    bool found = read_hex_u64(text, &digest_in_line) && (line->text_size - DIGITS - 1) % 2 == 0 &&
                  read_hex_bytes(packed, packed_size, text + DIGITS + 1) &&
                  uncompress(bytes, &got, packed, (uLong)packed_size) == Z_OK && got == size &&
-                 digest_add(key, bytes, size) == digest_in_file;
+                 digest_add(key, bytes, size) == digest_in_line;
     if (found)
         memcpy(answer, bytes, size);
-    line->was_found |= found;
+    line->was_reused |= found;
     free(packed);
     free(bytes);
     return found;
@@ -141,7 +141,7 @@ size_t answer_file_reused_count(const struct answer_file *f)
 {
     size_t count = 0;
     for (size_t i = 0; i < f->table_capacity; i++)
-        count += f->table[i].was_found && f->table[i].text_begin < f->existing_bytes;
+        count += f->table[i].was_reused && f->table[i].text_begin < f->existing_bytes;
     return count;
 }
 
@@ -166,7 +166,7 @@ enum status answer_file_add(struct answer_file *f, uint64_t key, const void *ans
         text_printf(&f->lines_text, "%016" PRIx64 " %016" PRIx64 " ", key,
                     digest_add(key, answer, size));
         append_hex(&f->lines_text, packed, packed_size);
-        add_to_table(f, (struct answer_line){.key = key,
+        add_to_table(f, (struct answer_slot){.key = key,
                                              .text_begin = begin + DIGITS + 1,
                                              .text_size = f->lines_text.size - begin - DIGITS - 1});
         text_putc(&f->lines_text, '\n');

@@ -22,7 +22,7 @@ struct answer_file {
     long long file_bytes;      /* bytes of the complete lines in the file */
     struct text lines_text;    /* the text of all lines, without the head */
     size_t existing_bytes;     /* bytes of `lines_text` that were in the file when it was opened */
-    struct answer_line *table; /* [table_capacity] on the heap: a hash table by key */
+    struct answer_slot *table; /* [table_capacity] on the heap: a hash table by key */
     size_t answer_count;       /* used slots of the table */
     size_t table_capacity;     /* a power of two; 0: there is no table yet */
     const char *path;          /* borrowed */

@@ -118,13 +118,13 @@ char *arena_printf(struct arena *arena, const char *format, ...)
 
 /* A large schedule fills some hundred blocks of arenas. With pages of 4 KiB, a fifth of a prediction's time would go to
  * page faults, and a fork would copy the entry of every page. So huge pages are requested for everything that is
- * allocated with at least LARGE_BLOCK_BYTES, which counts as a block here. Blocks of less than HEAP_BLOCK_BYTES
+ * allocated with at least LARGE_BLOCK_BYTES, which counts as a block here. Blocks of less than MAPPED_BLOCK_BYTES_MIN
  * bytes are next to each other in a heap, so that they share huge pages; larger blocks have mappings of their own. If
  * the kernel grants no huge pages, all this works without them. */
 enum {
     /* 128 KiB: allocations of at least this many bytes get huge pages */
     LARGE_BLOCK_BYTES = 1 << 17,
-    HEAP_BLOCK_BYTES = 1 << 25,
+    MAPPED_BLOCK_BYTES_MIN = 1 << 25,
     HEAP_GROWTH_BYTES = 1 << 25, /* bytes by which the heap grows */
     /* free bytes at the end of the heap: if there are more, they go back to the kernel */
     HEAP_FREE_BYTES_KEPT_MAX = 1 << 27
@@ -148,7 +148,7 @@ static void prepare_for_large_blocks(size_t bytes)
     if (bytes < LARGE_BLOCK_BYTES || is_set_up)
         return;
     is_set_up = true;
-    mallopt(M_MMAP_THRESHOLD, HEAP_BLOCK_BYTES);
+    mallopt(M_MMAP_THRESHOLD, MAPPED_BLOCK_BYTES_MIN);
     mallopt(M_TOP_PAD, HEAP_GROWTH_BYTES);
     mallopt(M_TRIM_THRESHOLD, HEAP_FREE_BYTES_KEPT_MAX);
 }
@@ -161,7 +161,7 @@ static void use_large_pages_for(const void *block, size_t bytes)
     uintptr_t begin = (uintptr_t)block, end;
     if (bytes < LARGE_BLOCK_BYTES)
         return;
-    if (bytes >= HEAP_BLOCK_BYTES) { /* the C library gives such a block its own mapping */
+    if (bytes >= MAPPED_BLOCK_BYTES_MIN) { /* the C library gives such a block its own mapping */
         request_large_pages(begin, begin + bytes);
         return;
     }

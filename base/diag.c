@@ -171,7 +171,7 @@ void diag_note(struct diag *diag, struct loc at, const char *format, ...)
     va_end(args);
 }
 
-static unsigned char lower_case(char c)
+static unsigned char lower_case_char(char c)
 {
     return (unsigned char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
 }
@@ -190,14 +190,14 @@ static size_t edit_distance(const char *a, size_t a_size, const char *b, size_t 
     for (size_t i = 1; i <= a_size; i++) {
         row[0] = i;
         for (size_t j = 1; j <= b_size; j++) {
-            size_t same = lower_case(a[i - 1]) == lower_case(b[j - 1]);
+            size_t same = lower_case_char(a[i - 1]) == lower_case_char(b[j - 1]);
             size_t best = row_above[j - 1] + !same;
             if (row_above[j] + 1 < best)
                 best = row_above[j] + 1;
             if (row[j - 1] + 1 < best)
                 best = row[j - 1] + 1;
-            if (i > 1 && j > 1 && lower_case(a[i - 1]) == lower_case(b[j - 2]) &&
-                lower_case(a[i - 2]) == lower_case(b[j - 1]) && before[j - 2] + 1 < best)
+            if (i > 1 && j > 1 && lower_case_char(a[i - 1]) == lower_case_char(b[j - 2]) &&
+                lower_case_char(a[i - 2]) == lower_case_char(b[j - 1]) && before[j - 2] + 1 < best)
                 best = before[j - 2] + 1;
             row[j] = best;
         }
@@ -219,10 +219,10 @@ static const struct synonym {
 
 /* True if a word equals a synonym, which is in lower case. In the word, capital letters count as small ones, and '_' as
  * '-'. */
-static bool is_synonym(const char *word, const char *synonym)
+static bool word_equals_synonym(const char *word, const char *synonym)
 {
     for (; *word != '\0' && *synonym != '\0'; word++, synonym++)
-        if ((*word == '_' ? '-' : (char)lower_case(*word)) != *synonym)
+        if ((*word == '_' ? '-' : (char)lower_case_char(*word)) != *synonym)
             return false;
     return *word == *synonym;
 }
@@ -238,10 +238,11 @@ const char *diag_synonym_at(size_t i, const char **meant)
     return synonyms[i].word;
 }
 
-const char *diag_synonym_in_list(const char *word, const char *const *candidates, size_t count)
+const char *diag_find_candidate_by_synonym(const char *word, const char *const *candidates,
+                                           size_t count)
 {
     for (size_t s = 0; s < diag_synonym_count(); s++)
-        for (size_t i = 0; i < count && is_synonym(word, synonyms[s].word); i++)
+        for (size_t i = 0; i < count && word_equals_synonym(word, synonyms[s].word); i++)
             if (strcmp(candidates[i], synonyms[s].suggestion) == 0)
                 return candidates[i];
     return NULL;
@@ -250,7 +251,7 @@ const char *diag_synonym_in_list(const char *word, const char *const *candidates
 const char *diag_option_suggested_for_word(const char *word)
 {
     for (size_t s = 0; s < diag_synonym_count(); s++)
-        if (synonyms[s].suggestion[0] == '-' && is_synonym(word, synonyms[s].word))
+        if (synonyms[s].suggestion[0] == '-' && word_equals_synonym(word, synonyms[s].word))
             return synonyms[s].suggestion;
     return NULL;
 }
@@ -260,7 +261,7 @@ const char *diag_nearest(const char *word, const char *const *candidates, size_t
     size_t size = strlen(word);
     if (size == 0 || size > WORD_LIMIT)
         return NULL;
-    const char *nearest = diag_synonym_in_list(word, candidates, count);
+    const char *nearest = diag_find_candidate_by_synonym(word, candidates, count);
     if (nearest != NULL)
         return nearest;
     size_t least = SIZE_MAX;

@@ -66,10 +66,11 @@ const char *diag_first_message(const struct diag *diag, size_t *size);
 
 /* Returns a candidate of which `word` is another name by a row of base/synonyms.def; the first such row decides.
  * Returns NULL if there is none. */
-const char *diag_synonym_in_list(const char *word, const char *const *candidates, size_t count);
+const char *diag_find_candidate_by_synonym(const char *word, const char *const *candidates,
+                                           size_t count);
 
 /* Returns the candidate that a message about an unknown word suggests: "did you mean 'x'?". It is
- * that of diag_synonym_in_list() or, if there is none, the one with the least edit distance from
+ * that of diag_find_candidate_by_synonym() or, if there is none, the one with the least edit distance from
  * `word`. Returns NULL if none is so close that `word` is likely a misspelling of it, and for a
  * word that is empty or longer than 64 bytes. */
 const char *diag_nearest(const char *word, const char *const *candidates, size_t count);

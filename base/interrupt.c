@@ -30,20 +30,20 @@ void interrupt_release(const struct interrupt *interrupt)
         sigaction(caught_signals[i], &interrupt->old_actions[i], NULL);
 }
 
-int interrupt_clear_signal(void)
+int interrupt_take_caught_signal(void)
 {
     int number = caught_signal;
     caught_signal = 0;
     return number;
 }
 
-void interrupt_restore_signal(int number)
+void interrupt_put_back_caught_signal(int number)
 {
     if (number != 0)
         caught_signal = number;
 }
 
-int interrupt_caught_signal(void)
+int interrupt_caught_signal_number(void)
 {
     return caught_signal;
 }

@@ -15,15 +15,16 @@ struct interrupt {
 void interrupt_catch(struct interrupt *interrupt);
 void interrupt_release(const struct interrupt *interrupt);
 
-/* interrupt_clear_signal() forgets the signal that came and returns it (0: none did); interrupt_restore_signal() notes
- * it again. Between the two calls, work that stops early after a signal runs to its end, so that the results so far can
- * be completed. Call both after interrupt_release(), so that another signal ends the program. */
-int interrupt_clear_signal(void);
-void interrupt_restore_signal(int number);
+/* interrupt_take_caught_signal() forgets the signal that came and returns it (0: none did);
+ * interrupt_put_back_caught_signal() notes it again. Between the two calls, work that stops early after a signal runs
+ * to its end, so that the results so far can be completed. Call both after interrupt_release(), so that another signal
+ * ends the program. */
+int interrupt_take_caught_signal(void);
+void interrupt_put_back_caught_signal(int number);
 
-/* interrupt_caught_signal() returns the last signal that came (0: none did), interrupt_describe_signal() its name for
- * messages: "an interrupt" or "a request to end". */
-int interrupt_caught_signal(void);
+/* interrupt_caught_signal_number() returns the last signal that came (0: none did), interrupt_describe_signal() its
+ * name for messages: "an interrupt" or "a request to end". */
+int interrupt_caught_signal_number(void);
 const char *interrupt_describe_signal(void);
 
 #endif

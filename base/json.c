@@ -61,7 +61,7 @@ static int compare_keys(const void *left, const void *right)
 }
 
 /* Reports the first key that stands twice in an object. */
-static enum status check_keys(const struct builder *b, const struct json_value *object)
+static enum status check_keys_are_unique(const struct builder *b, const struct json_value *object)
 {
     const struct json_value *twice = NULL;
     struct json_member_at *member = heap_alloc(object->size, sizeof *member);
@@ -110,7 +110,7 @@ static enum status build_children(struct builder *b, struct json_value *parent)
     b->count = begin;
     parent->content.children = child;
     parent->size = (uint32_t)count;
-    return parent->type == JSON_OBJECT && count > 1 ? check_keys(b, parent) : STATUS_OK;
+    return parent->type == JSON_OBJECT && count > 1 ? check_keys_are_unique(b, parent) : STATUS_OK;
 }
 
 static enum status build_value(struct builder *b, enum json_token token, struct json_value *value)

@@ -27,7 +27,7 @@ struct pool_worker {
 
 static const struct loc nowhere = {.name = "longhaul"};
 
-size_t pool_cores(void)
+size_t pool_count_usable_cores(void)
 {
     cpu_set_t set;
     int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;

@@ -39,7 +39,7 @@ struct pool_event {
 };
 
 /* Returns the number of cores that this process may use. */
-size_t pool_cores(void);
+size_t pool_count_usable_cores(void);
 
 /* Fills *pool and forks its workers, each of which calls `function` for its jobs. Release *pool even after an error.
  * `context` must live longer than *pool. */

@@ -30,7 +30,7 @@ enum status text_read_with_byte_limit(struct text *text, const char *path, uint6
                                       struct diag *diag);
 /* Until the next call of this function, text_read() and text_read_with_byte_limit() add the size and the bytes of each
  * file, as unpacked, to *digest (base/digest.h). digest NULL: they add them to no digest any more. */
-void text_set_read_digest(uint64_t *digest);
+void text_add_files_read_to_digest(uint64_t *digest);
 /* The most bytes of a file that describes a model, a cluster or the start of a training. */
 #define TEXT_CONFIGURATION_BYTES_MAX (UINT64_C(16) << 20)
 

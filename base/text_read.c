@@ -12,7 +12,7 @@
 
 static const uint64_t FILE_LIMIT = UINT64_C(1) << 32;
 
-static const char *system_error(void)
+static const char *system_error_text(void)
 {
     return strerror(errno);
 }
@@ -35,7 +35,7 @@ static enum status read_all(struct text *text, int file, uint64_t limit, struct 
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return diag_error(diag, at, STATUS_SYSTEM, "cannot read: %s", system_error());
+            return diag_error(diag, at, STATUS_SYSTEM, "cannot read: %s", system_error_text());
         if (got == 0)
             break;
         text->size += (size_t)got;
@@ -57,9 +57,9 @@ static void drop_byte_order_mark(struct text *text)
     memmove(text->data, text->data + size, text->size + 1);
 }
 
-static uint64_t *watched; /* the digest of text_set_read_digest(); NULL: there is none */
+static uint64_t *watched; /* the digest of text_add_files_read_to_digest(); NULL: there is none */
 
-void text_set_read_digest(uint64_t *digest)
+void text_add_files_read_to_digest(uint64_t *digest)
 {
     watched = digest;
 }
@@ -72,7 +72,7 @@ enum status text_read_with_byte_limit(struct text *text, const char *path, uint6
     text_release(text);
     int file = standard ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
-        return diag_error(diag, at, STATUS_SYSTEM, "cannot open: %s", system_error());
+        return diag_error(diag, at, STATUS_SYSTEM, "cannot open: %s", system_error_text());
     enum status status = STATUS_OK;
     struct stat info;
     if (fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {

@@ -222,7 +222,7 @@ static struct cluster make_dgx_h100(uint32_t ranks)
     c.nic.message_latency_s = 10e-6;
     c.host = (struct host){.memory_bytes_per_s = 250e9, .sockets = 2};
     c.host.socket_link_bytes_per_s = 60e9;
-    c.host.to_pageable_bytes_per_s = c.host.from_pageable_bytes_per_s = 8e9;
+    c.host.d2h_to_pageable_bytes_per_s = c.host.h2d_from_pageable_bytes_per_s = 8e9;
     c.switch_of_gpu = c.switch_of_nic = c.socket_of_switch = pairs;
     c.nic_of_gpu = identity;
     return c;
@@ -242,7 +242,7 @@ struct flow_replay {
     const struct fold *fold;
     struct flow_start *starts;
     size_t start_count;
-    size_t next_start; /* the first of starts[] whose flows are not started yet */
+    size_t next_start_index; /* the first of starts[] whose flows are not started yet */
 };
 
 /* Starts all flows whose date has come, and asks the engine to call it again, with tag 0, at the date of the next flow.
@@ -252,9 +252,10 @@ static void start_flows_that_are_due(void *context, int64_t tag)
     struct flow_replay *r = context;
     if (tag != 0)
         return;
-    for (; r->next_start < r->start_count && r->starts[r->next_start].start_s <= engine_now_s();
-         r->next_start++) {
-        uint32_t t = r->starts[r->next_start].transfer;
+    for (; r->next_start_index < r->start_count &&
+           r->starts[r->next_start_index].start_s <= engine_now_s();
+         r->next_start_index++) {
+        uint32_t t = r->starts[r->next_start_index].transfer;
         for (uint32_t i = r->fold->flow_begin_by_transfer[t];
              i < r->fold->flow_begin_by_transfer[t + 1]; i++) {
             const uint32_t *begin = &r->fold->link_begin[r->fold->flow[i]];
@@ -262,8 +263,8 @@ static void start_flows_that_are_due(void *context, int64_t tag)
                               r->traffic->flows.bytes[r->fold->flow[i]], 1);
         }
     }
-    if (r->next_start < r->start_count)
-        engine_set_timer(r->starts[r->next_start].start_s, 0);
+    if (r->next_start_index < r->start_count)
+        engine_set_timer(r->starts[r->next_start_index].start_s, 0);
 }
 
 static int compare_flow_starts(const void *left, const void *right)
@@ -304,9 +305,9 @@ static void collect_flow_starts(struct flow_replay *r, const struct sim_result *
 static double run_flow_replay_s(const struct ir *ir, const struct cluster *cluster,
                                 const struct sim_costs *costs, const struct sim_result *result)
 {
-    int channel[2];
-    double elapsed_s = NAN;
-    if (pipe(channel) != 0)
+    int pipe_ends[2];
+    double replay_cpu_s = NAN;
+    if (pipe(pipe_ends) != 0)
         return NAN;
     if (engine_load(NULL) != STATUS_OK)
         return NAN;
@@ -317,7 +318,8 @@ static double run_flow_replay_s(const struct ir *ir, const struct cluster *clust
         struct pruned pruned;
         struct fold fold;
         if (traffic_make(&traffic, ir, cluster, costs, result->uniform_rank_plus_1_by_guard,
-                         &(struct sim_options){.exact = true}, "bench", NULL) != STATUS_OK)
+                         &(struct sim_options){.simulates_every_rank_and_op = true}, "bench",
+                         NULL) != STATUS_OK)
             _exit(1);
         prune_make(&pruned, &traffic.platform, &traffic.flows);
         fold_make(&fold, &traffic, &pruned, true);
@@ -328,15 +330,16 @@ static double run_flow_replay_s(const struct ir *ir, const struct cluster *clust
         double began_s = own_processor_s();
         start_flows_that_are_due(&r, 0);
         const char *fault = engine_run();
-        elapsed_s = fault ? NAN : own_processor_s() - began_s;
-        _exit(write(channel[1], &elapsed_s, sizeof elapsed_s) == sizeof elapsed_s ? 0 : 1);
+        replay_cpu_s = fault ? NAN : own_processor_s() - began_s;
+        _exit(write(pipe_ends[1], &replay_cpu_s, sizeof replay_cpu_s) == sizeof replay_cpu_s ? 0
+                                                                                             : 1);
     }
-    close(channel[1]);
-    if (read(channel[0], &elapsed_s, sizeof elapsed_s) != sizeof elapsed_s)
-        elapsed_s = NAN;
-    close(channel[0]);
+    close(pipe_ends[1]);
+    if (read(pipe_ends[0], &replay_cpu_s, sizeof replay_cpu_s) != sizeof replay_cpu_s)
+        replay_cpu_s = NAN;
+    close(pipe_ends[0]);
     waitpid(child, NULL, 0);
-    return elapsed_s;
+    return replay_cpu_s;
 }
 
 /* ---- the table ---- */
@@ -372,14 +375,15 @@ static enum status measure_round(struct sim_figures *f, const char *name, const 
 {
     struct sim_result exact = {0}, folded = {0};
     enum status status =
-        sim_run(ir, cluster, costs, &(struct sim_options){.exact = true}, name, &exact, diag);
+        sim_run(ir, cluster, costs, &(struct sim_options){.simulates_every_rank_and_op = true},
+                name, &exact, diag);
     double began_s = processor_s(), straight_s = NAN;
     if (status == STATUS_OK)
         status = sim_run(ir, cluster, costs, &(struct sim_options){0}, name, &folded, diag);
     if (status == STATUS_OK) {
         repeat_add(&f->folded_s, processor_s() - began_s);
         repeat_add(&f->exact_s, exact.counts.event_loop_cpu_s);
-        f->op_instances = exact.counts.op_instances;
+        f->op_instances = exact.counts.schedule_op_instances;
         f->flows = exact.counts.flows_started;
         f->rank_class_count = folded.class_count;
         straight_s = run_flow_replay_s(ir, cluster, costs, &exact);

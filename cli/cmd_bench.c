@@ -210,10 +210,10 @@ static void set_header_of_host_bandwidth(struct points *points, const char *back
     }
     if (largest == NULL || strcmp(backend, "cpu") != 0)
         return;
-    char rate[32];
-    c_snprintf(rate, sizeof rate, "%.4g GB/s",
+    char bandwidth_text[32];
+    c_snprintf(bandwidth_text, sizeof bandwidth_text, "%.4g GB/s",
                work_memory_bytes(&largest->work) / largest->p10_s / 1e9);
-    points_add_header_line(points, (struct loc){0}, "host_memory_bytes_per_s", rate);
+    points_add_header_line(points, (struct loc){0}, "host_memory_bytes_per_s", bandwidth_text);
 }
 
 /* Sets the header line "points" to "N of COUNT": N points are measured, of `count` that are planned. It is called
@@ -221,14 +221,16 @@ static void set_header_of_host_bandwidth(struct points *points, const char *back
 static void set_header_of_point_count(struct points *points, size_t count)
 {
     static const char key[] = "points";
-    char share[64];
-    snprintf(share, sizeof share, "%zu of %zu", points->count, count);
+    char measured_of_planned_text[64];
+    snprintf(measured_of_planned_text, sizeof measured_of_planned_text, "%zu of %zu", points->count,
+             count);
     for (size_t i = 0; i < points->header_count; i++)
         if (strcmp(points->header_line[i].key, key) == 0) {
-            points->header_line[i].value = arena_text(&points->arena, share, strlen(share));
+            points->header_line[i].value = arena_text(&points->arena, measured_of_planned_text,
+                                                      strlen(measured_of_planned_text));
             return;
         }
-    points_add_header_line(points, (struct loc){0}, key, share);
+    points_add_header_line(points, (struct loc){0}, key, measured_of_planned_text);
 }
 
 /* Writes the points that are measured so far to the file. */
@@ -260,7 +262,8 @@ static enum status measure_points(struct points *points, const struct microbench
     struct interrupt interrupt;
     enum status status = STATUS_OK;
     interrupt_catch(&interrupt);
-    for (size_t i = 0; i < count && status == STATUS_OK && interrupt_caught_signal() == 0; i++) {
+    for (size_t i = 0; i < count && status == STATUS_OK && interrupt_caught_signal_number() == 0;
+         i++) {
         struct point point;
         double guess_s = microbench_estimated_s(&cases[i], bench), begin_s = run_now_s();
         shortest_s = fmin(shortest_s, guess_s);
@@ -274,7 +277,7 @@ static enum status measure_points(struct points *points, const struct microbench
                 work_kind_info((enum work_kind)cases[i].work.kind)->name,
                 name.data ? name.data : "");
         status = microbench_measure_case(&cases[i], bench, &point, diag);
-        microbench_spend_time_budget(&budget, guess_s, run_now_s() - begin_s);
+        microbench_record_spent_time(&budget, guess_s, run_now_s() - begin_s);
         /* One failed case does not affect the others. But if FAILURES_IN_A_ROW of them fail one after the other, the
          * device does not work any more, and the command ends. */
         if (status == STATUS_NO && ++failed_in_a_row < FAILURES_IN_A_ROW) {
@@ -294,7 +297,7 @@ static enum status measure_points(struct points *points, const struct microbench
     }
     if (left_out > 0)
         fprintf(stderr, "--within: %zu of %zu were not measured\n", left_out, count);
-    if (left_out > 0 && left_out == count && interrupt_caught_signal() == 0)
+    if (left_out > 0 && left_out == count && interrupt_caught_signal_number() == 0)
         status = diag_error(diag, (struct loc){.name = "--within"}, STATUS_BAD_INPUT,
                             "%g s are too short for any of the %zu cases; the shortest is "
                             "estimated to take %.2g s",
@@ -444,7 +447,7 @@ enum status cmd_bench(const struct options *options, struct diag *diag)
     set_header_of_host_bandwidth(points, bench.backend);
     if (points->count > 0)
         status = write_points(points, options, diag);
-    if (status == STATUS_OK && interrupt_caught_signal() != 0)
+    if (status == STATUS_OK && interrupt_caught_signal_number() != 0)
         status = report_interrupted_measurement(points, count, options, diag);
     if (status == STATUS_OK && is_option_given(options, "cluster-out"))
         status = fit_and_write_cluster_files(&fitted, options, diag);

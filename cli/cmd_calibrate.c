@@ -166,7 +166,7 @@ static enum status read_all_arguments(struct session *s, struct diag *diag)
                              &fitted->options.host_memory_bytes_per_s,
                              (struct loc){.name = "--host-memory-bandwidth"}, diag);
     for (size_t i = 0; i < options->argument_count && status == STATUS_OK; i++)
-        status = read_argument_file(s, options->argument[i], min_bytes, diag);
+        status = read_argument_file(s, options->positional_arguments[i], min_bytes, diag);
     if (status == STATUS_OK)
         status = turn_recorded_steps_into_points(s, diag);
     fitted_drop_small_link_points(fitted, min_bytes);
@@ -210,7 +210,7 @@ static enum status check_output_options(const struct session *s, struct diag *di
 
 /* If --cluster is given, loads the cluster, and tells the fit of links whether a reduce-scatter moves as many bytes
  * as an all-reduce on it. */
-static enum status read_cluster_of_links(struct session *s, struct diag *diag)
+static enum status load_cluster_for_link_fit(struct session *s, struct diag *diag)
 {
     struct fitted *fitted = &s->fitted;
     const char *base = options_text(s->options, "cluster");
@@ -276,13 +276,13 @@ enum status cmd_calibrate(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = check_output_options(&session, diag);
     if (status == STATUS_OK)
-        status = read_cluster_of_links(&session, diag);
+        status = load_cluster_for_link_fit(&session, diag);
     const char *base = options_text(options, "base");
     if (base == NULL && session.recorded.path_count > 0)
         base = recorded_device_preset(&session.recorded);
     if (status == STATUS_OK)
         status = fitted_fit_points(&session.fitted, base, is_option_given(options, "cluster-out"),
-                                   options->argument[0], diag);
+                                   options->positional_arguments[0], diag);
     if (status == STATUS_OK || status == STATUS_NO) { /* STATUS_NO: a fit was refused */
         enum status written = print_fit_and_write_files(&session, diag);
         status = written == STATUS_OK ? status : written;

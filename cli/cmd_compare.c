@@ -90,7 +90,7 @@ static enum status append_comparison_to_record_file(const struct options *option
                           "%.1f %% of the time was matched, and %.0f %% must be for the two to be "
                           "the same step",
                           100 * c->matched_time_share, 100 * COMPARE_MATCHED_SHARE_MIN);
-    enum status status = stored_prediction_load(&stored, options->argument[0], diag);
+    enum status status = stored_prediction_load(&stored, options->positional_arguments[0], diag);
     if (status == STATUS_OK)
         status = record_append_with_measured_step(
             options_text(options, "record"), json_root(&stored.json), c->measured.step_s, diag);
@@ -105,7 +105,8 @@ static enum status check_explain_options(const struct options *options, struct d
     static const char *const tables[] = {"tolerance", "by", "top", "record"};
     bool explain = is_option_given(options, "explain");
     if (!explain && options->argument_count > 2)
-        return diag_error(diag, (struct loc){.name = options->argument[2]}, STATUS_BAD_INPUT,
+        return diag_error(diag, (struct loc){.name = options->positional_arguments[2]},
+                          STATUS_BAD_INPUT,
                           "a prediction is compared with one measurement; --explain takes "
                           "recordings of several ranks");
     for (size_t i = 0; i < ARRAY_LEN(tables) && explain; i++)
@@ -127,13 +128,15 @@ static enum status check_options_with_recordings(const struct options *options, 
     return STATUS_OK;
 }
 
-static enum status explain_time_between_files(const struct options *options, struct diag *diag)
+static enum status explain_predicted_vs_measured_time(const struct options *options,
+                                                      struct diag *diag)
 {
     struct explanation explanation = {0};
     struct text out = {0};
     struct json_out json = {.out = &out};
-    enum status status = compared_explain(&explanation, options->argument[0], options->argument + 1,
-                                          options->argument_count - 1, diag);
+    enum status status =
+        compared_explain(&explanation, options->positional_arguments[0],
+                         options->positional_arguments + 1, options->argument_count - 1, diag);
     if (status == STATUS_OK && is_option_given(options, "json"))
         explain_report_print_json(&json, &explanation);
     else if (status == STATUS_OK)
@@ -151,15 +154,15 @@ enum status cmd_compare(const struct options *options, struct diag *diag)
     if (checked != STATUS_OK)
         return checked;
     if (is_option_given(options, "explain"))
-        return explain_time_between_files(options, diag);
+        return explain_predicted_vs_measured_time(options, diag);
     struct compared compared = {0};
     struct compared_operators operators = {0};
     bool recorded = false; /* the prediction is that of a recorded step */
     struct text out = {0};
     struct compare_report report = {
         .comparison = &compared.comparison,
-        .predicted_path = options->argument[0],
-        .measured_path = options->argument[1],
+        .predicted_path = options->positional_arguments[0],
+        .measured_path = options->positional_arguments[1],
         .shown_group_table = options_index_of_choice(options, "by"),
         .listed_ops_max = (size_t)options_whole_number(options, "top"),
         .shows_all = is_option_given(options, "all"),

@@ -15,10 +15,10 @@ static enum status check_exclusive_help_formats(const struct options *options, s
         status = options_refuse_both(options, whole[i], "json", diag);
         if (status == STATUS_OK && is_option_given(options, whole[i]) &&
             options->argument_count > 0)
-            status =
-                diag_error(diag, (struct loc){.name = options_name_with_dashes(whole[i]).text},
-                           STATUS_BAD_INPUT, "is of all commands together; leave out '%s', or %s",
-                           options->argument[0], options_name_with_dashes(whole[i]).text);
+            status = diag_error(
+                diag, (struct loc){.name = options_name_with_dashes(whole[i]).text},
+                STATUS_BAD_INPUT, "is of all commands together; leave out '%s', or %s",
+                options->positional_arguments[0], options_name_with_dashes(whole[i]).text);
     }
     return status;
 }
@@ -29,7 +29,7 @@ enum status cmd_help(const struct options *options, struct diag *diag)
     const struct command *command = NULL;
     enum status status = STATUS_OK;
     if (options->argument_count > 0)
-        status = command_find(&command, options->argument[0], diag);
+        status = command_find(&command, options->positional_arguments[0], diag);
     if (status == STATUS_OK)
         status = check_exclusive_help_formats(options, diag);
     if (status != STATUS_OK)

@@ -42,43 +42,43 @@ static bool is_json(const struct list_output *l)
 /* A column has: key, label, label in a page, kind, width in text (negative: left-aligned), description
  * (cli/common/rows.h). */
 /* clang-format off */
-#define NAME {"name", "", NULL, COLUMN_NAME, 1 - COLUMN, NULL}
-#define PROSE_COLUMN {NULL, "", NULL, COLUMN_TEXT, 0, NULL} /* text only: joins the columns after it */
-static const struct column summary_columns[] = {NAME, {"summary", "", NULL, COLUMN_TEXT, 0, NULL}};
+#define NAME {"name", "", NULL, COLUMN_PLAIN_TEXT, 1 - COLUMN, NULL}
+#define PROSE_COLUMN {NULL, "", NULL, COLUMN_WRAPPED_TEXT, 0, NULL} /* text only: joins the columns after it */
+static const struct column summary_columns[] = {NAME, {"summary", "", NULL, COLUMN_WRAPPED_TEXT, 0, NULL}};
 static const struct column strategy_columns[] = {
     NAME,
     PROSE_COLUMN,
-    {"summary", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"attention", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"weights", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"pipeline", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"activations", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"profile", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"summary", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {"attention", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {"weights", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {"pipeline", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {"activations", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {"profile", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
 };
 static const struct column kind_columns[] = {
     NAME,
     PROSE_COLUMN,
-    {"stream", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"parameters", NULL, NULL, COLUMN_NAME, 0, "Names; '?' after a name: it may be left out."},
+    {"stream", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {"parameters", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "Names; '?' after a name: it may be left out."},
 };
 static const struct column convention_columns[] = {
     NAME,
     PROSE_COLUMN,
-    {"formula", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"source", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"formula", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {"source", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
 };
 static const struct column reserved_columns[] = {
-    {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {NULL, "", NULL, COLUMN_NAME, 0, NULL}, /* the name, on a line of its own: it is too long for the first column */
+    {"name", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {NULL, "", NULL, COLUMN_PLAIN_TEXT, 0, NULL}, /* the name, on a line of its own: it is too long for the first column */
     PROSE_COLUMN,
-    {"value", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"source", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"value", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {"source", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
 };
 static const struct column constant_columns[] = {
-    {NULL, "", NULL, COLUMN_NAME, 1 - COLUMN, NULL}, /* the kind and the name */
+    {NULL, "", NULL, COLUMN_PLAIN_TEXT, 1 - COLUMN, NULL}, /* the kind and the name */
     PROSE_COLUMN,
-    {"kind", NULL, NULL, COLUMN_NAME, 0, "device or cluster."},
-    {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"kind", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "device or cluster."},
+    {"name", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
     {"numbers", NULL, NULL, COLUMN_COUNT, 0, "Numbers of the files on which it is based are counted too."},
     {"unstated", NULL, NULL, COLUMN_COUNT, 0, "Numbers that no source states: inferred, assumed or estimated."},
     {"own_numbers", NULL, NULL, COLUMN_COUNT, 0, "The numbers of its own file."},
@@ -86,14 +86,14 @@ static const struct column constant_columns[] = {
 };
 /* The numbers of a cluster or a device, in JSON. Text has them in the form of a cluster's or device's file. */
 static const struct column number_columns[] = {
-    {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"value", NULL, NULL, COLUMN_NUMBER_OR_NAME, 0, "In SI units; a name or a table is as its file has it."},
+    {"name", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {"value", NULL, NULL, COLUMN_NUMBER_OR_TEXT, 0, "In SI units; a name or a table is as its file has it."},
     {"low", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0,
      "Lower end of the value's range, where the source gives one."},
     {"high", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "Upper end of the value's range."},
-    {"meaning", NULL, NULL, COLUMN_NAME | COLUMN_OPTIONAL | COLUMN_NULLABLE, 0, NULL},
-    {"source", NULL, NULL, COLUMN_NAME | COLUMN_NULLABLE, 0, NULL},
-    {"how", NULL, NULL, COLUMN_NAME, 0,
+    {"meaning", NULL, NULL, COLUMN_PLAIN_TEXT | COLUMN_OPTIONAL | COLUMN_NULLABLE, 0, NULL},
+    {"source", NULL, NULL, COLUMN_PLAIN_TEXT | COLUMN_NULLABLE, 0, NULL},
+    {"how", NULL, NULL, COLUMN_PLAIN_TEXT, 0,
      "How the number was obtained: stated, measured, inferred, assumed or estimated."},
 };
 #undef NAME
@@ -113,8 +113,8 @@ const struct row_table list_tables[LIST_TABLE_COUNT] = {
 
 static void put_summary_row(struct list_output *l, const char *name, const char *summary)
 {
-    rows_put_name(&l->rows, name);
-    rows_put_name(&l->rows, summary);
+    rows_put_text(&l->rows, name);
+    rows_put_text(&l->rows, summary);
 }
 
 /* ---- whole tables ---- */
@@ -140,9 +140,9 @@ static enum status list_strategies(struct list_output *l, struct diag *diag)
         for (size_t k = 0; k < ARRAY_LEN(part); k++)
             text_printf(&prose, "%s %s %s", k == 0 ? ";" : ",", part_column[k].key, part[k]);
         put_summary_row(l, table[i].name, prose.data);
-        rows_put_name(&l->rows, table[i].summary);
+        rows_put_text(&l->rows, table[i].summary);
         for (size_t k = 0; k < ARRAY_LEN(part); k++)
-            rows_put_name(&l->rows, part[k]);
+            rows_put_text(&l->rows, part[k]);
         text_release(&prose);
     }
     return STATUS_OK;
@@ -228,8 +228,8 @@ static enum status list_kinds(struct list_output *l, struct diag *diag)
         const char *names = parameters.size > 0 ? parameters.data : "";
         text_printf(&summary, "on %s;%s%s", stream, names[0] != '\0' ? " " : "", names);
         put_summary_row(l, info->name, summary.data);
-        rows_put_name(&l->rows, stream);
-        rows_put_name(&l->rows, names);
+        rows_put_text(&l->rows, stream);
+        rows_put_text(&l->rows, names);
         text_release(&summary);
         text_release(&parameters);
     }
@@ -251,8 +251,8 @@ static enum status list_conventions(struct list_output *l, struct diag *diag)
         struct text summary = {0};
         text_printf(&summary, "%s; %s", mfu_table[i].formula, mfu_table[i].source);
         put_summary_row(l, mfu_names[i], summary.data);
-        rows_put_name(&l->rows, mfu_table[i].formula);
-        rows_put_name(&l->rows, mfu_table[i].source);
+        rows_put_text(&l->rows, mfu_table[i].formula);
+        rows_put_text(&l->rows, mfu_table[i].source);
         text_release(&summary);
     }
     return STATUS_OK;
@@ -267,10 +267,10 @@ static enum status list_reserved(struct list_output *l, struct diag *diag)
         struct text line = {0}, summary = {0};
         text_printf(&line, "%s\n%*s", table[i].name, COLUMN - 1, "");
         text_printf(&summary, "%s: %s", table[i].value, table[i].source);
-        rows_put_name(&l->rows, table[i].name);
+        rows_put_text(&l->rows, table[i].name);
         put_summary_row(l, line.data, summary.data);
-        rows_put_name(&l->rows, table[i].value);
-        rows_put_name(&l->rows, table[i].source);
+        rows_put_text(&l->rows, table[i].value);
+        rows_put_text(&l->rows, table[i].source);
         text_release(&line);
         text_release(&summary);
     }
@@ -307,8 +307,8 @@ static void put_constant_counts(struct list_output *l, const char *kind, const c
     text_printf(&summary, "%3zu numbers, %2zu that no source states; in its own file %3zu and %zu",
                 c.numbers, c.unstated, c.own_numbers, c.own_unstated);
     put_summary_row(l, row.data, summary.data);
-    rows_put_name(&l->rows, kind);
-    rows_put_name(&l->rows, name);
+    rows_put_text(&l->rows, kind);
+    rows_put_text(&l->rows, name);
     rows_put_number(&l->rows, (double)c.numbers);
     rows_put_number(&l->rows, (double)c.unstated);
     rows_put_number(&l->rows, (double)c.own_numbers);
@@ -452,7 +452,7 @@ static void put_cluster_fact_value(struct rows *out, const struct cluster *clust
     if (field != NULL && field->type <= FIELD_WHOLE_NUMBER)
         rows_put_number(out, cluster_field_value_as_double(cluster, field));
     else
-        rows_put_name(out, fact->value_as_written);
+        rows_put_text(out, fact->value_as_written);
 }
 
 static enum status show_cluster(struct list_output *l, const char *name, struct diag *diag)
@@ -474,13 +474,13 @@ static enum status show_cluster(struct list_output *l, const char *name, struct 
     rows_begin(&l->rows, "numbers", NULL, &list_tables[LIST_TABLE_NUMBERS]);
     for (size_t i = 0; i < cluster.facts.count; i++) {
         const struct cluster_fact *fact = &cluster.facts.row[i];
-        rows_put_name(&l->rows, fact->path);
+        rows_put_text(&l->rows, fact->path);
         put_cluster_fact_value(&l->rows, &cluster, fact);
         rows_skip_column(&l->rows); /* low, high and a meaning, which facts of clusters lack */
         rows_skip_column(&l->rows);
         rows_skip_column(&l->rows);
-        rows_put_name(&l->rows, fact->source);
-        rows_put_name(&l->rows, number_origin_names[fact->origin]);
+        rows_put_text(&l->rows, fact->source);
+        rows_put_text(&l->rows, number_origin_names[fact->origin]);
     }
     rows_end(&l->rows);
     return STATUS_OK;
@@ -502,16 +502,16 @@ static enum status show_device(struct list_output *l, const char *name, struct d
     rows_begin(&l->rows, "numbers", NULL, &list_tables[LIST_TABLE_NUMBERS]);
     for (size_t i = 0; i < cost.facts.count; i++) {
         const struct cost_fact *fact = &cost.facts.row[i];
-        rows_put_name(&l->rows, fact->name);
+        rows_put_text(&l->rows, fact->name);
         rows_put_number(&l->rows, fact->value);
         for (int end = 0; end < 2; end++)
             if (fact->high > 0)
                 rows_put_number(&l->rows, end == 0 ? fact->low : fact->high);
             else
                 rows_skip_column(&l->rows);
-        rows_put_name(&l->rows, fact->meaning);
-        rows_put_name(&l->rows, fact->source);
-        rows_put_name(&l->rows, number_origin_names[fact->origin]);
+        rows_put_text(&l->rows, fact->meaning);
+        rows_put_text(&l->rows, fact->source);
+        rows_put_text(&l->rows, number_origin_names[fact->origin]);
     }
     rows_end(&l->rows);
     return STATUS_OK;
@@ -592,11 +592,11 @@ static enum status print_one_entry(struct list_output *l, const struct list_comm
             diag, (struct loc){.name = "list"}, STATUS_BAD_INPUT,
             "`longhaul list %s` prints all there is: single %s have no page of their own",
             list->name, list->name);
-    char place[32];
+    char list_command_line[32];
     size_t before = diag->size;
-    snprintf(place, sizeof place, "list %s", list->name);
+    snprintf(list_command_line, sizeof list_command_line, "list %s", list->name);
     enum status status = list->print_entry(l, name, diag);
-    diag_add_place_to_errors(diag, before, place);
+    diag_add_place_to_errors(diag, before, list_command_line);
     return status;
 }
 
@@ -611,12 +611,12 @@ enum status cmd_list(const struct options *options, struct diag *diag)
     const struct list_command_row *list = NULL;
     enum status status = STATUS_OK;
     if (options->argument_count > 0)
-        status = find_list(&list, options->argument[0], diag);
+        status = find_list(&list, options->positional_arguments[0], diag);
     if (status == STATUS_OK && is_json(&l))
         command_begin_json(&l.json, "list");
     if (status == STATUS_OK)
         status = options->argument_count == 2
-                     ? print_one_entry(&l, list, options->argument[1], diag)
+                     ? print_one_entry(&l, list, options->positional_arguments[1], diag)
                      : print_all_entries(&l, list, diag);
     if (status == STATUS_OK && is_json(&l)) {
         json_end_object(&l.json);

@@ -185,8 +185,8 @@ static enum status plan_longest(struct setup *setup, const struct options *optio
         longest_report_print(&screen, &report, is_option_given(options, "all"));
     status = print_unless_failed(&out, status, diag);
     interrupt_release(&interrupt);
-    if (interrupt_caught_signal() != 0)
-        status = longest_report_interrupted(&report, diag);
+    if (interrupt_caught_signal_number() != 0)
+        status = longest_report_add_interrupt_error(&report, diag);
     if (status == STATUS_OK)
         note_idle_options_of_request(options, &request);
     text_release(&out);
@@ -217,24 +217,24 @@ static void put_command_shared_by_rows(struct text *out, const struct options *o
 
 /* The packed batches of the winner. documents: those of the first batch, to which the setup's request points; times:
  * the predicted times of the steps with each batch, if there are several batches. */
-struct winner_batches {
+struct batches_of_winner {
     struct documents documents;
     struct arena arena;
     struct batch_times times;
 };
 
-static void set_request_to_first_batch(struct winner_batches *b, struct setup *setup,
+static void set_request_to_first_batch(struct batches_of_winner *b, struct setup *setup,
                                        const struct packed_set *packed_set)
 {
     if (packed_set == NULL)
         return;
-    packed_batch_documents(&packed_set->batch[0], packed_set->packing_options.sequence_tokens,
-                           &b->documents, &b->arena);
+    packed_batch_fill_documents(&packed_set->batch[0], packed_set->packing_options.sequence_tokens,
+                                &b->documents, &b->arena);
     setup->request.documents = &b->documents;
     setup->padding_tokens = packed_set->batch[0].padding_tokens;
 }
 
-static enum status predict_batch_times(struct winner_batches *b, struct report *report,
+static enum status predict_batch_times(struct batches_of_winner *b, struct report *report,
                                        const struct packed_set *packed_set, struct diag *diag)
 {
     if (packed_set == NULL)
@@ -248,7 +248,7 @@ static enum status predict_batch_times(struct winner_batches *b, struct report *
                             packed_set->batch_count, diag);
 }
 
-static void winner_batches_release(struct winner_batches *b)
+static void batches_of_winner_release(struct batches_of_winner *b)
 {
     batch_times_release(&b->times);
     arena_release(&b->arena);
@@ -267,7 +267,7 @@ static enum status write_files_of_winner(const struct options *options, struct s
     const struct prediction_question question = {.setup = setup};
     struct prediction p = {0};
     struct alternative other = {0};
-    struct winner_batches batches = {0};
+    struct batches_of_winner batches = {0};
     struct diag note = {0};
     struct text command = {0}, path = {0}, ranking = {0};
     struct page page = {0};
@@ -314,7 +314,7 @@ static enum status write_files_of_winner(const struct options *options, struct s
     text_release(&ranking);
     text_release(&path);
     text_release(&command);
-    winner_batches_release(&batches);
+    batches_of_winner_release(&batches);
     prediction_release(&p);
     return status;
 }
@@ -329,7 +329,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
         .limits = {.time_limit_s = options_number(options, "within"),
                    .rate_gap_share = options_number(options, "gap") / 100,
                    .kept_jobs = plan_cache_open(&cache, options, &plan_options, files)}};
-    struct fits_probabilities_of_winner probable;
+    struct fits_probabilities_of_winner fits_probabilities;
     struct text out = {0}, given = {0};
     const struct screen screen = screen_make(&out);
     struct packed_sets packed_sets = {.request = documents_read_set_request(options)};
@@ -341,7 +341,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
         .stage_placement = !is_option_given(options, "stage-placement"),
         .ring_layout = !is_option_given(options, "layout"),
         .mla_exchange = !is_option_given(options, "mla-exchange"),
-        .core_plans = core_plan_option_is_all(setup->request.core_plan),
+        .are_core_plans_open = core_plan_option_is_all(setup->request.core_plan),
         .packed_sets = packed_sets.request.lengths_text != NULL ? &packed_sets : NULL,
         .only_framework = is_option_given(options, "only") ? &only : NULL,
         .uses_own_profile = published || !is_option_given(options, "profile")};
@@ -351,7 +351,7 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     put_command_shared_by_rows(&given, options, goal);
     struct plan_report report = {
         .best = &best,
-        .probable = &probable,
+        .fits_probabilities = &fits_probabilities,
         .setup = setup,
         .base_command = given.data,
         .shown_row_count = (size_t)options_whole_number(options, "top"),
@@ -359,9 +359,9 @@ static enum status plan_best(struct setup *setup, const struct options *options,
         .only_framework = open.only_framework != NULL ? framework_names[only] : NULL};
     struct interrupt interrupt;
     interrupt_catch(&interrupt);
-    if (open.core_plans)
+    if (open.are_core_plans_open)
         setup->request.core_plan = NULL;
-    enum status status = probable_find(&probable, &best, goal, setup, open,
+    enum status status = probable_find(&fits_probabilities, &best, goal, setup, open,
                                        options_number(options, "fits-probability"), diag);
     if (best_end_reason(&best) != NULL && is_option_given(options, "emit") &&
         (status == STATUS_OK || status == STATUS_NO)) {
@@ -382,12 +382,12 @@ static enum status plan_best(struct setup *setup, const struct options *options,
     }
     status = print_unless_failed(&out, status, diag);
     interrupt_release(&interrupt);
-    int ended = interrupt_clear_signal();
+    int ended = interrupt_take_caught_signal();
     bool writes = status == STATUS_OK && is_option_given(options, "o");
     if (writes)
         status = write_files_of_winner(options, setup, &report, ended != 0, diag);
-    interrupt_restore_signal(ended);
-    if (interrupt_caught_signal() != 0)
+    interrupt_put_back_caught_signal(ended);
+    if (interrupt_caught_signal_number() != 0)
         status = diag_error(diag, (struct loc){.name = "plan"}, STATUS_SYSTEM,
                             "ended by %s; %zu of %zu configurations were not searched%s%s",
                             interrupt_describe_signal(),
@@ -490,10 +490,10 @@ enum status cmd_plan(const struct options *options, struct diag *diag)
         status = check_length_options(options, diag);
     if (status == STATUS_OK)
         status = check_documents_options(options, diag);
-    text_set_read_digest(&files);
+    text_add_files_read_to_digest(&files);
     if (status == STATUS_OK)
         status = setup_load_without_length(&setup, options, diag);
-    text_set_read_digest(NULL);
+    text_add_files_read_to_digest(NULL);
     if (status == STATUS_OK && is_option_given(options, "emit"))
         status = launch_check_model(framework_to_emit(options), &setup.model, diag);
     if (status == STATUS_OK && is_option_given(options, "longest"))

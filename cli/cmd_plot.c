@@ -261,7 +261,7 @@ static const struct figure_kind {
     {"error", plot_error, NULL, true, SCALE_LOGARITHMIC},
 };
 
-const char *plot_figure_name(size_t i)
+const char *plot_figure_kind_name_at(size_t i)
 {
     return i < ARRAY_LEN(plots) ? plots[i].name : NULL;
 }
@@ -426,7 +426,7 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
     };
     wanted.row_conditions = options_list(options, "only", &wanted.row_condition_count);
     const char *path = options_text(options, "o");
-    enum status status = find_figure_kind(&plot, options->argument[0], diag);
+    enum status status = find_figure_kind(&plot, options->positional_arguments[0], diag);
     if (status == STATUS_OK && path == NULL)
         status = diag_error(diag, (struct loc){.name = "-o"}, STATUS_BAD_INPUT,
                             "is missing: the figure's FILE.svg or FILE.png");
@@ -447,8 +447,9 @@ enum status cmd_plot(const struct options *options, struct diag *diag)
             diag, (struct loc){.name = "--window"}, STATUS_BAD_INPUT,
             "and --from or --to choose different intervals: give --window, or --from and --to");
     if (status == STATUS_OK)
-        status = files > 1 ? plot->make_many(&figure, options->argument + 1, files, &wanted, diag)
-                           : plot->make(&figure, options->argument[1], &wanted, diag);
+        status = files > 1 ? plot->make_many(&figure, options->positional_arguments + 1, files,
+                                             &wanted, diag)
+                           : plot->make(&figure, options->positional_arguments[1], &wanted, diag);
     if (status == STATUS_OK)
         status = write_figure(&figure, path, is_option_given(options, "dark"), diag);
     figure_release(&figure);

@@ -20,7 +20,7 @@
 #include <string.h>
 
 static const struct option rows[] = {
-    SETUP_EXACT_OPTION_ROWS,
+    SETUP_EXACT_OPTION_INITIALIZERS,
     {.name = "late-rank",
      .kind = OPTION_TEXT,
      .value_name = "RANK:PERCENT",
@@ -114,7 +114,7 @@ static enum status check_scope_options(const struct options *options, const stru
                                        struct diag *diag)
 {
     static const char *const of_steps[] = {"tokens", "record"};
-    for (size_t i = 0; i < ARRAY_LEN(of_steps) && p->choices.scope != SCOPE_STEP; i++)
+    for (size_t i = 0; i < ARRAY_LEN(of_steps) && p->choices.scope != SCOPE_WHOLE_STEP; i++)
         if (is_option_given(options, of_steps[i]))
             return diag_error(
                 diag, (struct loc){.name = options_name_with_dashes(of_steps[i]).text},
@@ -123,7 +123,7 @@ static enum status check_scope_options(const struct options *options, const stru
     if (is_option_given(options, "tokens") && !(prediction_tokens(p) > 0))
         return diag_error(diag, (struct loc){.name = "--tokens"}, STATUS_BAD_INPUT,
                           "needs the tokens of a step, which '%s' does not say for all ranks",
-                          options->argument[0]);
+                          options->positional_arguments[0]);
     return STATUS_OK;
 }
 
@@ -234,7 +234,7 @@ static void put_follow_up_commands(struct text *predict, struct text *plan,
     options_put_command(predict, options, without);
     if (options->argument_count > 0 || is_option_given(options, "loopback") ||
         (is_option_given(options, "scope") &&
-         options_index_of_choice(options, "scope") != SCOPE_STEP))
+         options_index_of_choice(options, "scope") != SCOPE_WHOLE_STEP))
         return;
     text_puts(plan, "longhaul plan");
     setup_put_given_options(plan, options, &predict_options, is_choice_kept_by_search, drop);
@@ -244,7 +244,7 @@ static void put_follow_up_commands(struct text *predict, struct text *plan,
 
 enum status cmd_predict(const struct options *options, struct diag *diag)
 {
-    const char *file = options->argument_count > 0 ? options->argument[0] : NULL;
+    const char *file = options->argument_count > 0 ? options->positional_arguments[0] : NULL;
     bool exact = is_option_given(options, "exact") || is_option_given(options, "late-rank");
     struct setup setup = {0};
     struct prediction_question question = {
@@ -287,27 +287,28 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
     if (status == STATUS_OK)
         status = documents_pack_batches(&packed, &setup, options, file != NULL,
                                         (size_t)options_whole_number(options, "batches"), diag);
-    report.packed_batch = packed.count > 0 ? packed.batch : NULL;
+    report.packed_batch = packed.count > 0 ? packed.packed_batches : NULL;
     setup.uniform_above_ranks = (uint32_t)options_whole_number(options, "even-above");
     progress_show_running_part_seconds(file != NULL ? "reading the schedule"
                                                     : "building the schedule");
     if (status == STATUS_OK)
-        status = file != NULL ? prediction_memory_of_file(&prediction, &question, options->argument,
+        status = file != NULL ? prediction_memory_of_file(&prediction, &question,
+                                                          options->positional_arguments,
                                                           options->argument_count, diag)
                               : prediction_memory(&prediction, &question, &note, diag);
     if (status == STATUS_OK && file == NULL)
         note_idle_options_of_prediction(options, &setup.request, &prediction.choices, &note);
-    if (status == STATUS_OK && setup.cluster.line_with_other_wiring != NULL &&
+    if (status == STATUS_OK && setup.cluster.line_with_mesh_board != NULL &&
         prediction.choices.ranks > 1)
         diag_note(
             &note, (struct loc){.name = "--cluster"},
             "takes GPUs of a node of eight, behind its NVSwitch; a board of four whose pairs are "
             "wired directly is --cluster %s",
-            setup.cluster.line_with_other_wiring);
+            setup.cluster.line_with_mesh_board);
     struct text warning = {0};
     put_first_warning(&warning, &note);
     report.filled_in_options_warning = warning.data;
-    bool step = prediction.choices.scope == SCOPE_STEP;
+    bool step = prediction.choices.scope == SCOPE_WHOLE_STEP;
     if (status == STATUS_OK)
         status = check_scope_options(options, &prediction, diag);
     if (status == STATUS_OK)
@@ -322,14 +323,14 @@ enum status cmd_predict(const struct options *options, struct diag *diag)
         status = spreads_find(&prediction.spreads, &prediction, diag);
     if (status == STATUS_OK && packed.count > 1) {
         progress_show_running_part_seconds(NULL);
-        status = batch_times_make(&batches, &prediction, packed.batch, packed.count, diag);
+        status = batch_times_make(&batches, &prediction, packed.packed_batches, packed.count, diag);
         report.batch_times = &batches;
-        report.packed_batches = packed.batch;
+        report.packed_batches = packed.packed_batches;
     }
     if (status == STATUS_OK && step && prediction.choices.routing != NULL) {
         progress_show_running_part_seconds(NULL);
         status = routing_draws_make(&draws, &prediction, diag);
-        report.routing_draws = &draws;
+        report.uneven_routing_cost = &draws;
     }
     progress_show_running_part_seconds("comparing with other options");
     if (status == STATUS_OK && !step) {

@@ -28,9 +28,9 @@ static bool has_file(const char *folder, const char *name)
 {
     struct text path = {0};
     text_printf(&path, "%s/%s", folder, name);
-    bool is_index_there = path_exists(path.data);
+    bool file_exists = path_exists(path.data);
     text_release(&path);
-    return is_index_there;
+    return file_exists;
 }
 
 /* Makes the page of a folder that has a prediction.json, as those of `predict -o` and `plan -o` have. Refuses the
@@ -105,7 +105,7 @@ static enum status write_page(const struct page *page, const struct options *opt
     if (given)
         text_puts(&path, options_text(options, "o"));
     else
-        put_default_page_path(&path, options->argument[options->argument_count - 1]);
+        put_default_page_path(&path, options->positional_arguments[options->argument_count - 1]);
     enum status status =
         file_set_write_single_file(path.data, page->html.data, page->html.size, diag);
     text_printf(&said, "The page is in %s.\n", path.data);
@@ -119,10 +119,10 @@ static enum status write_page(const struct page *page, const struct options *opt
 enum status cmd_report(const struct options *options, struct diag *diag)
 {
     struct page page = {0};
-    const char *first = options->argument[0], *title = options_text(options, "title");
+    const char *first = options->positional_arguments[0], *title = options_text(options, "title");
     enum status status;
     if (options->argument_count == 2)
-        status = page_of_comparison(&page, first, options->argument[1], title, diag);
+        status = page_of_comparison(&page, first, options->positional_arguments[1], title, diag);
     else if (path_is_folder(first))
         status = page_of_folder(&page, first, title, diag);
     else

@@ -28,7 +28,7 @@ static const struct option rows[] = {
      .help = "the folder into which rows (CSV), figures (SVG, light and dark), a text that says "
              "which predictions agree with the paper and, for several entries, a page (index.html) "
              "are written; the same command resumes an interrupted one"},
-    OPTIONS_JOBS_ROW,
+    OPTIONS_JOBS_INITIALIZER,
     {.name = "catalogue",
      .kind = OPTION_TEXT,
      .value_name = "FILE.json",
@@ -45,7 +45,7 @@ static size_t find_state_row(const struct table *states, const char *name)
 {
     size_t column = table_find_column(states, "name");
     for (size_t i = 0; column != SIZE_MAX && i < states->row_count; i++)
-        if (strcmp(states->cell[i][column], name) == 0)
+        if (strcmp(states->cells[i][column], name) == 0)
             return i;
     return SIZE_MAX;
 }
@@ -63,10 +63,10 @@ static void put_entry_state(struct text *out, const struct catalogue_entry *entr
         text_puts(out, "not run yet");
         return;
     }
-    text_puts(out, states->cell[row][state]);
-    if (states->cell[row][what][0] != '\0')
-        text_printf(out, ": %s", states->cell[row][what]);
-    if (entry->reason != NULL && strcmp(states->cell[row][state], "off") == 0)
+    text_puts(out, states->cells[row][state]);
+    if (states->cells[row][what][0] != '\0')
+        text_printf(out, ": %s", states->cells[row][what]);
+    if (entry->reason != NULL && strcmp(states->cells[row][state], "off") == 0)
         text_printf(out, "; %s", entry->reason);
 }
 
@@ -117,11 +117,11 @@ static enum status select_entries(struct reproduction *r, bool *wanted,
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < options->argument_count; i++) {
         size_t entry;
-        if (strcmp(options->argument[i], "all") == 0) {
+        if (strcmp(options->positional_arguments[i], "all") == 0) {
             memset(wanted, true, r->catalogue.entry_count * sizeof *wanted);
             continue;
         }
-        status = catalogue_find(&r->catalogue, options->argument[i], &entry, diag);
+        status = catalogue_find(&r->catalogue, options->positional_arguments[i], &entry, diag);
         if (status == STATUS_OK)
             wanted[entry] = true;
     }

@@ -112,7 +112,7 @@ static enum status build_schedule(struct session *s, struct diag *diag)
     if (status == STATUS_OK) {
         note_idle_options_of_prediction(s->options, r, &choices, &s->note);
         note_choices_not_followed(s, &choices, host);
-        bool whole = choices.scope == SCOPE_STEP;
+        bool whole = choices.scope == SCOPE_WHOLE_STEP;
         snprintf(s->step_description, sizeof s->step_description,
                  "%s%s%s, %s (%s), weights %s, activations %s",
                  whole ? "" : scope_names[choices.scope], whole ? "" : " of ", choices.model->name,
@@ -124,7 +124,7 @@ static enum status build_schedule(struct session *s, struct diag *diag)
 
 static enum status load_schedule(struct session *s, struct diag *diag)
 {
-    const char *file = s->options->argument_count > 0 ? s->options->argument[0] : NULL;
+    const char *file = s->options->argument_count > 0 ? s->options->positional_arguments[0] : NULL;
     enum status status = setup_load_run(&s->setup, s->options, file != NULL, diag);
     s->name = file != NULL ? file : "schedule";
     if (status != STATUS_OK)
@@ -297,7 +297,7 @@ static enum status report_loss_curve(struct session *s, struct training *trainin
 
 static const char *name_of_interrupting_signal(void)
 {
-    return interrupt_caught_signal() != 0 ? interrupt_describe_signal() : NULL;
+    return interrupt_caught_signal_number() != 0 ? interrupt_describe_signal() : NULL;
 }
 
 static enum status run_and_report(struct session *s, const struct training_options *how,

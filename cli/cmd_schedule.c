@@ -85,13 +85,14 @@ static enum status print_tensor_classes(const struct ir *ir, struct diag *diag)
 
 enum status cmd_schedule(const struct options *options, struct diag *diag)
 {
-    const char *file = options->argument_count > 0 ? options->argument[0] : NULL;
+    const char *file = options->argument_count > 0 ? options->positional_arguments[0] : NULL;
     struct setup setup = {0};
     struct ir ir = {0};
     enum status status = file ? setup_refuse_for_schedule_file(options, diag)
                               : setup_load(&setup, options, false, diag);
     if (status == STATUS_OK)
-        status = file ? schedule_load(&ir, options->argument, options->argument_count, NULL, diag)
+        status = file ? schedule_load(&ir, options->positional_arguments, options->argument_count,
+                                      NULL, diag)
                       : build_schedule(&ir, &setup, options, diag);
     if (status == STATUS_OK && is_option_given(options, "classes"))
         status = print_tensor_classes(&ir, diag);
@@ -151,7 +152,7 @@ static void print_verify_json(struct text *out, const struct ir *ir,
 
 /* Returns the limits for the verifier: the usable bytes of a device, if a cluster is named whose devices have a
  * limit; otherwise no limit. */
-static struct verify_arena_limits verify_arena_limits_of_cluster(const struct setup *setup)
+static struct verify_arena_limits arena_limits_of_cluster(const struct setup *setup)
 {
     struct verify_arena_limits limits = {0};
     double bytes = setup->cluster.device.usable_bytes;
@@ -163,14 +164,14 @@ static struct verify_arena_limits verify_arena_limits_of_cluster(const struct se
 enum status cmd_check(const struct options *options, struct diag *diag)
 {
     bool is_from_file = options->argument_count > 0;
-    const char *name = is_from_file ? options->argument[0] : "schedule";
+    const char *name = is_from_file ? options->positional_arguments[0] : "schedule";
     struct setup setup = {0};
     struct ir ir = {0};
     struct verify_report report = {0};
     struct text file = {0}, out = {0};
     enum status status = STATUS_OK, verdict = STATUS_OK;
-    const bool stages =
-        options->argument_count > 1 || (is_from_file && path_is_folder(options->argument[0]));
+    const bool stages = options->argument_count > 1 ||
+                        (is_from_file && path_is_folder(options->positional_arguments[0]));
     if (is_from_file && !stages) /* the file is read only once, since it may be a pipe */
         status = text_read(&file, name, diag);
     if (strcmp(name, "-") == 0)
@@ -183,11 +184,12 @@ enum status cmd_check(const struct options *options, struct diag *diag)
     if (status == STATUS_OK && core_plan)
         verdict = check_core_plan(name, &file, options, diag);
     else if (status == STATUS_OK)
-        status = stages ? schedule_load(&ir, options->argument, options->argument_count, NULL, diag)
+        status = stages ? schedule_load(&ir, options->positional_arguments, options->argument_count,
+                                        NULL, diag)
                  : is_from_file ? schedule_parse(&ir, name, &file, NULL, diag)
                                 : build_schedule(&ir, &setup, options, diag);
     if (status == STATUS_OK && !core_plan) {
-        struct verify_arena_limits limits = verify_arena_limits_of_cluster(&setup);
+        struct verify_arena_limits limits = arena_limits_of_cluster(&setup);
         verdict = verify(&ir, &limits, name, &report, diag);
         if (is_option_given(options, "json"))
             print_verify_json(&out, &ir, &report);

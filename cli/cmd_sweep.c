@@ -27,7 +27,7 @@ static const struct option rows[] = {
      .unset_text = "standard output, and nothing is kept of a sweep that ends early",
      .help = "the file to which rows are written; the same command resumes a sweep that ended "
              "early"},
-    OPTIONS_JOBS_ROW,
+    OPTIONS_JOBS_INITIALIZER,
     {.name = "part",
      .kind = OPTION_TEXT,
      .value_name = "K/N",
@@ -71,7 +71,8 @@ static enum status check_option_conflicts(const struct options *options, struct 
     return STATUS_OK;
 }
 
-/* Returns the verdict of a sweep whose rows went to standard output: that of sweep_summary_verdict() for these rows. */
+/* Returns the verdict of a sweep whose rows went to standard output: that of sweep_summary_exit_status() for these
+ * rows. */
 static enum status verdict_of_printed_rows(const struct sweep_journal *journal, struct diag *diag)
 {
     struct text text = {0};
@@ -82,7 +83,7 @@ static enum status verdict_of_printed_rows(const struct sweep_journal *journal, 
     if (status == STATUS_OK)
         status = sweep_summary_make(&summary, &table, diag);
     if (status == STATUS_OK)
-        status = sweep_summary_verdict(&summary, &table, diag);
+        status = sweep_summary_exit_status(&summary, &table, diag);
     sweep_summary_release(&summary);
     table_release(&table);
     text_release(&text);
@@ -103,12 +104,12 @@ static enum status finish_sweep(struct sweep_journal *journal, const struct swee
         text_printf(&out,
                     "part %zu of %zu is done: %zu rows in %s; when all parts are, the command "
                     "without --part joins them\n",
-                    sweep->part_number, sweep->parts, journal->points_with_known_row,
+                    sweep->part_number, sweep->parts, journal->known_row_count,
                     journal->journal_path.data);
         status = command_print(&out, diag);
     } else {
         if (!journal->is_complete)
-            status = sweep_journal_finish(journal, diag);
+            status = sweep_journal_write_sweep_file(journal, diag);
         if (status == STATUS_OK && path != NULL)
             status = sweep_print_summary(path, journal->resumed_row_count, journal->is_complete,
                                          json, diag);

@@ -148,9 +148,9 @@ static void add_distinct_value(const char **value, size_t *count, const char *ot
 static enum status report_no_rows_left(const struct row_filter *filter, const char *want,
                                        const char *const *value, size_t count, struct diag *diag)
 {
-    const struct option_name_with_dashes shown = options_name_with_dashes(filter->option);
+    const struct option_name_with_dashes dashed_name = options_name_with_dashes(filter->option);
     struct text values = {0};
-    struct loc at = {.name = shown.text};
+    struct loc at = {.name = dashed_name.text};
     for (size_t i = 0; i < count; i++)
         text_printf(&values, "%s%s", i > 0 ? ", " : "", value[i]);
     enum status status =
@@ -243,9 +243,9 @@ static enum status report_unpredicted_rows(const struct validation *v,
 {
     size_t errors = 0, all = v->rows->row_count + steps->runs->row_count;
     for (size_t i = 0; i < v->rows->row_count; i++)
-        errors += v->row[i].result.outcome == OUTCOME_ERROR;
+        errors += v->row[i].result.outcome == OUTCOME_PREDICTION_FAILED;
     for (size_t i = 0; i < steps->runs->row_count; i++)
-        errors += steps->result[i].outcome == OUTCOME_ERROR;
+        errors += steps->result[i].outcome == OUTCOME_PREDICTION_FAILED;
     if (errors == 0)
         return STATUS_OK;
     return diag_error(diag, (struct loc){.name = "validate"}, STATUS_BAD_INPUT,
@@ -258,7 +258,7 @@ static enum status write_validated_rows_as_csv(const struct validation *v,
                                                const char *path, struct diag *diag)
 {
     struct text out = {0};
-    struct external_result *result = heap_zalloc(v->rows->row_count + 1, sizeof *result);
+    struct external_prediction *result = heap_zalloc(v->rows->row_count + 1, sizeof *result);
     for (size_t i = 0; i < v->rows->row_count; i++) {
         result[i] = v->row[i].result;
         if (result[i].outcome == OUTCOME_OK && !v->row[i].counts_in_means)
@@ -321,7 +321,7 @@ static enum status print_validation_reports(const struct validation *v,
     if (v->rows->row_count > 0 || steps->runs->row_count == 0)
         validation_print(out, v, is_option_given(options, "all"));
     if (is_option_given(options, "baseline"))
-        validation_print_baseline(out, v);
+        validation_print_baseline_errors(out, v);
     if (is_option_given(options, "sensitivity"))
         status = validation_print_sensitivity(out, v, diag);
     if (status == STATUS_OK && is_option_given(options, "leave-one-out"))
@@ -359,8 +359,8 @@ static enum status check_options_suit_rows(const struct options *options,
 /* The options with which a file is read and nothing is predicted. */
 static const char *const file_options[] = {"check-rows", "records"};
 
-static enum status report_file_without_predicting(const struct options *options, size_t which,
-                                                  struct diag *diag)
+static enum status print_report_needing_no_prediction(const struct options *options, size_t which,
+                                                      struct diag *diag)
 {
     struct text out = {0};
     const char *path = options_text(options, file_options[which]);
@@ -394,9 +394,9 @@ enum status cmd_validate(const struct options *options, struct diag *diag)
 {
     for (size_t i = 0; i < ARRAY_LEN(file_options); i++)
         if (is_option_given(options, file_options[i]))
-            return report_file_without_predicting(options, i, diag);
+            return print_report_needing_no_prediction(options, i, diag);
     struct measurement_sets data = {0};
-    struct validation figures = {.load_setup = external_setup_read_args};
+    struct validation figures = {.setup_loader = external_setup_read_args};
     struct external_validation steps = {0};
     struct residuals runs = {0};
     struct text out = {0};

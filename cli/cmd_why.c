@@ -36,7 +36,7 @@ struct configuration_answer {
     /* bytes that the process used beyond the predicted ones; they are added to what each suggestion needs */
     uint64_t unpredicted_bytes;
     double step_s;
-    struct suggestion suggestion[SUGGESTIONS_MAX];
+    struct suggestion suggested_options[SUGGESTIONS_MAX];
     size_t suggestion_count, tried_count;
 };
 
@@ -76,8 +76,8 @@ static enum status find_configuration_answer(struct configuration_answer *a,
         uint64_t most = a->allocator_limit_bytes > a->unpredicted_bytes
                             ? a->allocator_limit_bytes - a->unpredicted_bytes
                             : 0;
-        status = alternatives_rank_suggestions(a->suggestion, &a->suggestion_count, &a->tried_count,
-                                               &base, most, diag);
+        status = alternatives_rank_suggestions(a->suggested_options, &a->suggestion_count,
+                                               &a->tried_count, &base, most, diag);
     }
     prediction_release(&base);
     setup_release(&setup);
@@ -95,16 +95,16 @@ static void put_gib(struct text *out, const char *before, uint64_t bytes, const 
  * (cli/common/rows.h). */
 /* clang-format off */
 static const struct column sites[] = {
-    {NULL, "allocated at", NULL, COLUMN_NAME, -60, NULL}, /* cut to 60 bytes */
-    {"where", NULL, NULL, COLUMN_NAME, 0, "The line of code that allocated."},
+    {NULL, "allocated at", NULL, COLUMN_PLAIN_TEXT, -60, NULL}, /* cut to 60 bytes */
+    {"where", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "The line of code that allocated."},
     {"bytes", "bytes", NULL, COLUMN_BYTES_WITH_UNIT, 10, NULL},
     {NULL, "share", NULL, COLUMN_SHARE, 7, NULL},
     {"blocks", "blocks", NULL, COLUMN_COUNT, 7, NULL},
 };
 
 static const struct column suggestions[] = {
-    {"options", "would have fitted", NULL, COLUMN_NAME, -50, "Options of predict, added to those given."},
-    {NULL, "step", NULL, COLUMN_NAME, 12, NULL}, /* all rows have the same unit */
+    {"options", "would have fitted", NULL, COLUMN_PLAIN_TEXT, -50, "Options of predict, added to those given."},
+    {NULL, "step", NULL, COLUMN_PLAIN_TEXT, 12, NULL}, /* all rows have the same unit */
     {"step_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
     {"time_lost", "time lost", NULL, COLUMN_SIGNED_PERCENT, 10, "Share of the step as it was configured."},
     {"bytes", "GiB", NULL, COLUMN_GIB, 10, "Needed inside the allocator."},
@@ -123,8 +123,8 @@ static void put_allocation_sites(struct rows *rows, const struct torch_snapshot 
     for (size_t i = 0; i < s->site_count && i < top; i++) {
         char cut[61];
         snprintf(cut, sizeof cut, "%s", s->site[i].name);
-        rows_put_name(rows, cut);
-        rows_put_name(rows, s->site[i].name);
+        rows_put_text(rows, cut);
+        rows_put_text(rows, s->site[i].name);
         rows_put_number(rows, (double)s->site[i].bytes);
         rows_put_number(rows, (double)s->site[i].bytes /
                                   (double)(s->active_bytes > 0 ? s->active_bytes : 1));
@@ -138,12 +138,12 @@ static void put_suggestions(struct rows *rows, const struct configuration_answer
     const struct report_time_format time = report_time_format_for(a->step_s);
     rows_begin(rows, "would_have_fitted", NULL, &why_tables[WHY_SUGGESTIONS]);
     for (size_t i = 0; i < a->suggestion_count && i < top; i++) {
-        const struct suggestion *r = &a->suggestion[i];
+        const struct suggestion *r = &a->suggested_options[i];
         struct text step = {0};
         text_printf(&step, "%.*f %-2s", time.decimals, r->step_s / time.seconds_per_unit,
                     time.name);
-        rows_put_name(rows, r->options);
-        rows_put_name(rows, step.data);
+        rows_put_text(rows, r->options);
+        rows_put_text(rows, step.data);
         rows_put_number(rows, r->step_s);
         rows_put_number(rows, r->step_s / a->step_s - 1);
         rows_put_number(rows, (double)(r->allocator_bytes + a->unpredicted_bytes));
@@ -235,7 +235,7 @@ enum status cmd_why(const struct options *options, struct diag *diag)
     size_t top = (size_t)options_whole_number(options, "top");
     bool configured_step = is_option_given(options, "model") ||
                            is_option_given(options, "cluster") || is_option_given(options, "seq");
-    enum status status = load_snapshot(&snapshot, options->argument[0], diag);
+    enum status status = load_snapshot(&snapshot, options->positional_arguments[0], diag);
     if (status == STATUS_OK && configured_step)
         status = find_configuration_answer(answer, &snapshot, options, diag);
     if (status == STATUS_OK) {

@@ -68,7 +68,7 @@ enum status cmd_help(const struct options *options, struct diag *diag);
 
 /* Return word number i, from 0, of those that `plot`, `list` and `help` accept as their first argument, for completion;
  * NULL if there are no more. */
-const char *plot_figure_name(size_t i);
+const char *plot_figure_kind_name_at(size_t i);
 const char *list_table_name(size_t i);
 const char *command_name(size_t i);
 

@@ -38,11 +38,11 @@ static enum status check_argument_count(const struct command *command,
         return diag_error(
             diag, at, STATUS_BAD_INPUT,
             "does not know what to do with '%s'; a file to read is given with --%s %s",
-            options->argument[0], file->name, file->value_name);
+            options->positional_arguments[0], file->name, file->value_name);
     if (options->argument_count > command->argument_count_max)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "does not know what to do with '%s'; usage: longhaul %s%s%s [OPTIONS]",
-                          options->argument[command->argument_count_max], command->name,
+                          options->positional_arguments[command->argument_count_max], command->name,
                           command->arguments[0] == '\0' ? "" : " ", command->arguments);
     if (options->argument_count < command->argument_count_min)
         return diag_error(diag, at, STATUS_BAD_INPUT,

@@ -86,7 +86,8 @@ static void put_first_argument_words(struct text *out, const struct command *com
     static const struct {
         const char *command;
         const char *(*name)(size_t i);
-    } known[] = {{"plot", plot_figure_name}, {"list", list_table_name}, {"help", command_name}};
+    } known[] = {
+        {"plot", plot_figure_kind_name_at}, {"list", list_table_name}, {"help", command_name}};
     for (size_t k = 0; k < ARRAY_LEN(known); k++)
         for (size_t i = 0; strcmp(known[k].command, command->name) == 0 && known[k].name(i); i++)
             text_printf(out, "%s%s", i == 0 ? "" : " ", known[k].name(i));

@@ -34,7 +34,7 @@ struct assignment_square_sum_runs {
  * are divided over the `ranks` members of group `ep`: member i has those from i * experts / ranks on. Members send each
  * other the rows, which are copies of tokens, that their experts compute. */
 struct routed_rows {
-    struct work work; /* the work of the shape, with the rank's real number of rows */
+    struct work work_of_rank; /* the work of the shape, with the rank's real number of rows */
     /* [experts] how many rows the expert computes for each rank: that rank's copies without those that the expert
      * drops, plus padding */
     const int64_t *rows_per_rank_by_expert;
@@ -71,7 +71,7 @@ struct assignment_attention_pieces {
  * receiver. received: the rows that it receives, sorted by sender; each also has its index among the rows in order of
  * positions, as attention reads them ("packed order"). held: the packed rows that are the rank's own; empty unless the
  * shape is one of a tile plan. The arrays belong to the assignment. */
-struct assignment_needed_rows {
+struct assignment_exchanged_rows {
     struct needed_rows sent, received;
     struct own_packed_rows held;
     uint32_t peer_count;
@@ -102,11 +102,11 @@ struct assignment {
     uint32_t *square_sum_runs_index_by_op; /* (ops) row of square_sum_runs, or IR_NONE */
     /* (rows, ranks), one row for each shape with work_pairs_depend_on_rank() */
     struct assignment_attention_pieces *attention_pieces;
-    uint32_t *attention_pieces_row_by_shape; /* (shapes) row of attention_pieces, or IR_NONE */
-    /* (needed_rows_shape_count, ranks), one row for each shape that moves rows between context ranks */
-    struct assignment_needed_rows *needed_rows;
-    uint32_t *needed_rows_index_by_shape; /* (shapes) row of needed_rows, or IR_NONE */
-    uint32_t needed_rows_shape_count;     /* number of rows of needed_rows */
+    uint32_t *attention_pieces_index_by_shape; /* (shapes) row of attention_pieces, or IR_NONE */
+    /* (exchanged_rows_shape_count, ranks), one row for each shape that moves rows between context ranks */
+    struct assignment_exchanged_rows *exchanged_rows;
+    uint32_t *exchanged_rows_index_by_shape; /* (shapes) row of needed_rows, or IR_NONE */
+    uint32_t exchanged_rows_shape_count;     /* number of rows of exchanged_rows */
     /* (rows, ranks), one row for each shape with a routing that is not even */
     struct routed_rows *routed_rows;
     uint32_t *routed_rows_index_by_shape; /* (shapes) row of routed_rows, or IR_NONE */
@@ -128,10 +128,10 @@ void assignment_release(struct assignment *assignment);
 
 /* Returns an array from malloc(), [buffers]: true if the buffer is bound to one of `kinds` (a mask of 1u << enum
  * binding_kind) and an op may read elements of it that no earlier op of the list has written. */
-bool *assignment_reads_before_writes(const struct ir *ir, uint32_t kinds);
+bool *assignment_find_reads_before_writes(const struct ir *ir, uint32_t kinds);
 
 /* The ops of a rank on one stream, in list order. */
-struct assignment_stream {
+struct assignment_stream_ops {
     uint32_t *ops; /* (op_count) */
     uint32_t op_count;
 };
@@ -140,7 +140,7 @@ struct assignment_stream {
  * for each op of the role, its index in its stream's list. A SYNC op is on no stream: its index is among the host's
  * SYNC ops. list[].ops and *place are from malloc(). */
 void assignment_list_ops_by_stream(const struct assignment *assignment, uint32_t rank,
-                                   struct assignment_stream *list, uint32_t **place);
+                                   struct assignment_stream_ops *list, uint32_t **place);
 
 static inline uint32_t assignment_role_of(const struct assignment *assignment, uint32_t rank)
 {

@@ -308,15 +308,15 @@ static enum status list_attention_pieces(struct assignment *assignment, const ch
     const struct ir *ir = assignment->ir;
     struct visible_pieces pieces = {0};
     uint32_t rows = 0;
-    assignment->attention_pieces_row_by_shape = arena_array(
-        &assignment->arena, ir->shape_count, sizeof *assignment->attention_pieces_row_by_shape);
+    assignment->attention_pieces_index_by_shape = arena_array(
+        &assignment->arena, ir->shape_count, sizeof *assignment->attention_pieces_index_by_shape);
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        assignment->attention_pieces_row_by_shape[s] =
+        assignment->attention_pieces_index_by_shape[s] =
             work_pairs_depend_on_rank(&ir->shape[s]) ? rows++ : IR_NONE;
     assignment->attention_pieces = arena_array(&assignment->arena, (size_t)rows * assignment->ranks,
                                                sizeof *assignment->attention_pieces);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
-        if (assignment->attention_pieces_row_by_shape[s] == IR_NONE)
+        if (assignment->attention_pieces_index_by_shape[s] == IR_NONE)
             continue;
         if (visible_why_schedule_unfit(ir) != NULL ||
             visible_why_work_unfit(ir, &ir->shape[s]) != NULL) {
@@ -328,10 +328,11 @@ static enum status list_attention_pieces(struct assignment *assignment, const ch
         }
         for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
             struct assignment_attention_pieces *to =
-                &assignment->attention_pieces[(size_t)assignment->attention_pieces_row_by_shape[s] *
-                                                  assignment->ranks +
-                                              rank];
-            visible_pieces(ir, &ir->shape[s], rank, &pieces);
+                &assignment
+                     ->attention_pieces[(size_t)assignment->attention_pieces_index_by_shape[s] *
+                                            assignment->ranks +
+                                        rank];
+            visible_find_pieces(ir, &ir->shape[s], rank, &pieces);
             to->piece_count = pieces.count;
             to->pieces = arena_array(&assignment->arena, pieces.count + 1u, sizeof *to->pieces);
             if (pieces.count > 0)
@@ -343,19 +344,19 @@ static enum status list_attention_pieces(struct assignment *assignment, const ch
 }
 
 /* Lists the rows that each rank moves in every shape that moves rows between context ranks (schedule/ir/row_use.h). */
-static enum status list_needed_rows(struct assignment *assignment, const char *name,
-                                    struct diag *diag)
+static enum status list_exchanged_rows(struct assignment *assignment, const char *name,
+                                       struct diag *diag)
 {
     const struct ir *ir = assignment->ir;
     struct row_use use;
     uint32_t count = 0;
-    assignment->needed_rows_index_by_shape = arena_array(
-        &assignment->arena, ir->shape_count, sizeof *assignment->needed_rows_index_by_shape);
+    assignment->exchanged_rows_index_by_shape = arena_array(
+        &assignment->arena, ir->shape_count, sizeof *assignment->exchanged_rows_index_by_shape);
     for (uint32_t s = 0; s < ir->shape_count; s++)
-        assignment->needed_rows_index_by_shape[s] =
+        assignment->exchanged_rows_index_by_shape[s] =
             row_use_if_work_moves_rows(&ir->shape[s], &use) ? count++ : IR_NONE;
-    assignment->needed_rows = arena_array(&assignment->arena, (size_t)count * assignment->ranks,
-                                          sizeof *assignment->needed_rows);
+    assignment->exchanged_rows = arena_array(&assignment->arena, (size_t)count * assignment->ranks,
+                                             sizeof *assignment->exchanged_rows);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         if (!row_use_if_work_moves_rows(&ir->shape[s], &use))
             continue;
@@ -365,15 +366,15 @@ static enum status list_needed_rows(struct assignment *assignment, const char *n
                               "an op moves rows that ranks need, and does not fit the sequences of "
                               "the schedule; longhaul check says which");
         for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
-            struct assignment_needed_rows *rows =
-                &assignment->needed_rows[(size_t)assignment->needed_rows_index_by_shape[s] *
-                                             assignment->ranks +
-                                         rank];
+            struct assignment_exchanged_rows *rows =
+                &assignment->exchanged_rows[(size_t)assignment->exchanged_rows_index_by_shape[s] *
+                                                assignment->ranks +
+                                            rank];
             rows->peer_count = ir->layout.cp;
             row_use_list_sent_and_received(ir, &use, rank, &rows->sent, &rows->received,
                                            &rows->held);
         }
-        assignment->needed_rows_shape_count = assignment->needed_rows_index_by_shape[s] + 1;
+        assignment->exchanged_rows_shape_count = assignment->exchanged_rows_index_by_shape[s] + 1;
     }
     return STATUS_OK;
 }
@@ -411,15 +412,15 @@ int64_t assignment_group_rows_end(const struct routed_rows *routed, int64_t tota
 int64_t assignment_rows_per_rank_of_member(const struct routed_rows *routed, uint32_t member)
 {
     const uint32_t own = routed->experts / routed->ranks;
-    int64_t copies = 0;
+    int64_t rows = 0;
     for (uint32_t e = 0; e < own; e++)
-        copies += routed->rows_per_rank_by_expert[member * own + e];
-    return copies;
+        rows += routed->rows_per_rank_by_expert[member * own + e];
+    return rows;
 }
 
 /* The distribution of one rank's copies of tokens over experts, if routing is not even. It is the same on every
  * rank. */
-struct copy_routing {
+struct token_copies_by_expert {
     const struct routing *routing;
     int64_t tokens; /* the tokens of a rank */
     /* [experts] the number of copies that the rank sends to the expert; the first slot of these copies; and the number
@@ -430,66 +431,78 @@ struct copy_routing {
 
 /* True if the expert keeps the copy with this index, from 0, among those that a rank sends to it; false if it drops the
  * copy. */
-static bool expert_keeps_copy(const struct copy_routing *counts, uint32_t expert, int64_t index)
+static bool expert_keeps_copy(const struct token_copies_by_expert *copies_by_expert,
+                              uint32_t expert, int64_t index)
 {
-    return routing_keeps_copy(counts->routing, counts->tokens, counts->expert_copies[expert],
-                              counts->first_slot[expert], index);
+    return routing_keeps_copy(copies_by_expert->routing, copies_by_expert->tokens,
+                              copies_by_expert->expert_copies[expert],
+                              copies_by_expert->first_slot[expert], index);
 }
 
-static struct copy_routing copy_routing_of(struct arena *arena, const struct routing *routing,
-                                           const struct work *shape, uint32_t ranks)
+static struct token_copies_by_expert find_token_copies_by_expert(struct arena *arena,
+                                                                 const struct routing *routing,
+                                                                 const struct work *shape,
+                                                                 uint32_t ranks)
 {
-    struct copy_routing counts = {
+    struct token_copies_by_expert copies_by_expert = {
         routing, work_routed_copies_per_rank(shape) / routing->copies_per_token, NULL, NULL, NULL,
         ranks};
     const uint32_t list = (uint32_t)work_routing_list_index(shape);
-    counts.expert_copies = arena_array(arena, routing->expert_count, sizeof *counts.expert_copies);
-    counts.first_slot = arena_array(arena, routing->expert_count, sizeof *counts.first_slot);
-    counts.computed_rows = arena_array(arena, routing->expert_count, sizeof *counts.computed_rows);
-    routing_deal_copies(routing, list, counts.tokens, counts.expert_copies, counts.first_slot);
-    routing_rows_of_experts(routing, list, counts.tokens, counts.computed_rows);
-    return counts;
+    copies_by_expert.expert_copies =
+        arena_array(arena, routing->expert_count, sizeof *copies_by_expert.expert_copies);
+    copies_by_expert.first_slot =
+        arena_array(arena, routing->expert_count, sizeof *copies_by_expert.first_slot);
+    copies_by_expert.computed_rows =
+        arena_array(arena, routing->expert_count, sizeof *copies_by_expert.computed_rows);
+    routing_deal_copies(routing, list, copies_by_expert.tokens, copies_by_expert.expert_copies,
+                        copies_by_expert.first_slot);
+    routing_rows_of_experts(routing, list, copies_by_expert.tokens, copies_by_expert.computed_rows);
+    return copies_by_expert;
 }
 
 /* Returns an array with the expert of each slot (a copy of a token). */
-static int32_t *experts_of_slots(struct arena *arena, const struct copy_routing *counts)
+static int32_t *experts_of_slots(struct arena *arena,
+                                 const struct token_copies_by_expert *copies_by_expert)
 {
-    int32_t *expert = arena_array(
-        arena, (size_t)(counts->tokens * counts->routing->copies_per_token), sizeof *expert);
-    for (uint32_t e = 0; e < counts->routing->expert_count; e++)
-        for (int64_t i = 0; i < counts->expert_copies[e]; i++)
-            expert[counts->first_slot[e] + i] = (int32_t)e;
-    return expert;
+    int32_t *expert_of_slot = arena_array(
+        arena, (size_t)(copies_by_expert->tokens * copies_by_expert->routing->copies_per_token),
+        sizeof *expert_of_slot);
+    for (uint32_t e = 0; e < copies_by_expert->routing->expert_count; e++)
+        for (int64_t i = 0; i < copies_by_expert->expert_copies[e]; i++)
+            expert_of_slot[copies_by_expert->first_slot[e] + i] = (int32_t)e;
+    return expert_of_slot;
 }
 
 /* Numbers the tokens of a rank that have an expert on member k, from 0 on. Sets position[t] to the number of token t,
  * or to -1 if the token has no expert there. Returns how many tokens have one. */
-static int64_t index_tokens_of_member(const struct copy_routing *counts, uint32_t k,
-                                      int64_t *position)
+static int64_t index_tokens_of_member(const struct token_copies_by_expert *copies_by_expert,
+                                      uint32_t k, int64_t *position)
 {
-    const uint32_t own = counts->routing->expert_count / counts->ranks;
+    const uint32_t own = copies_by_expert->routing->expert_count / copies_by_expert->ranks;
     int64_t tokens = 0;
-    for (int64_t t = 0; t < counts->tokens; t++)
+    for (int64_t t = 0; t < copies_by_expert->tokens; t++)
         position[t] = -1;
     for (uint32_t e = k * own; e < (k + 1) * own; e++)
-        for (int64_t i = 0; i < counts->expert_copies[e]; i++)
-            position[(counts->first_slot[e] + i) % counts->tokens] = 0;
-    for (int64_t t = 0; t < counts->tokens; t++)
+        for (int64_t i = 0; i < copies_by_expert->expert_copies[e]; i++)
+            position[(copies_by_expert->first_slot[e] + i) % copies_by_expert->tokens] = 0;
+    for (int64_t t = 0; t < copies_by_expert->tokens; t++)
         position[t] = position[t] < 0 ? -1 : tokens++;
     return tokens;
 }
 
 /* Lists the tokens that a rank sends to each member of the group of experts: those that have an expert there, each
  * once. */
-static void list_tokens_by_member(struct arena *arena, const struct copy_routing *counts,
+static void list_tokens_by_member(struct arena *arena,
+                                  const struct token_copies_by_expert *copies_by_expert,
                                   struct routed_rows *to)
 {
-    int64_t *first = arena_array(arena, counts->ranks + 1u, sizeof *first), count = 0;
-    int64_t *token = arena_array(arena, (size_t)(counts->tokens * counts->ranks), sizeof *token);
-    int64_t *position = heap_alloc((size_t)counts->tokens, sizeof *position);
-    for (uint32_t k = 0; k < counts->ranks; k++) {
-        index_tokens_of_member(counts, k, position);
-        for (int64_t t = 0; t < counts->tokens; t++)
+    int64_t *first = arena_array(arena, copies_by_expert->ranks + 1u, sizeof *first), count = 0;
+    int64_t *token = arena_array(
+        arena, (size_t)(copies_by_expert->tokens * copies_by_expert->ranks), sizeof *token);
+    int64_t *position = heap_alloc((size_t)copies_by_expert->tokens, sizeof *position);
+    for (uint32_t k = 0; k < copies_by_expert->ranks; k++) {
+        index_tokens_of_member(copies_by_expert, k, position);
+        for (int64_t t = 0; t < copies_by_expert->tokens; t++)
             if (position[t] >= 0)
                 token[count++] = t;
         first[k + 1] = count;
@@ -503,33 +516,34 @@ static void list_tokens_by_member(struct arena *arena, const struct copy_routing
  * sorted by expert, then by the rank that sent them, then by slot. A PERMUTE_OWN reads the rank's own tokens and makes
  * rows for all experts; PERMUTE_GATHERED and PERMUTE_ARRIVED read the tokens of all ranks and make rows for the rank's
  * own experts. */
-static void list_sources_of_routed_rows(struct arena *arena, const struct copy_routing *counts,
+static void list_sources_of_routed_rows(struct arena *arena,
+                                        const struct token_copies_by_expert *copies_by_expert,
                                         enum permute_source of, struct routed_rows *to)
 {
     const bool own = of == PERMUTE_OWN;
-    const uint32_t experts = counts->routing->expert_count / counts->ranks,
-                   ranks = own ? 1 : counts->ranks;
+    const uint32_t experts = copies_by_expert->routing->expert_count / copies_by_expert->ranks,
+                   ranks = own ? 1 : copies_by_expert->ranks;
     const uint32_t first = own ? 0 : to->first_expert,
-                   end = own ? counts->routing->expert_count : first + experts;
-    int64_t *position = heap_alloc((size_t)counts->tokens, sizeof *position), size = counts->tokens,
-            i = 0;
-    for (int64_t t = 0; t < counts->tokens; t++)
+                   end = own ? copies_by_expert->routing->expert_count : first + experts;
+    int64_t *position = heap_alloc((size_t)copies_by_expert->tokens, sizeof *position),
+            size = copies_by_expert->tokens, i = 0;
+    for (int64_t t = 0; t < copies_by_expert->tokens; t++)
         position[t] = t;
     if (of == PERMUTE_ARRIVED)
-        size = index_tokens_of_member(counts, to->first_expert / experts, position);
+        size = index_tokens_of_member(copies_by_expert, to->first_expert / experts, position);
     to->row_count = 0;
     for (uint32_t e = first; e < end; e++)
-        to->row_count += ranks * counts->computed_rows[e];
+        to->row_count += ranks * copies_by_expert->computed_rows[e];
     int64_t *row = arena_array(arena, (size_t)to->row_count + 1, sizeof *row);
     int64_t *copy = arena_array(arena, (size_t)to->row_count + 1, sizeof *copy);
     for (uint32_t e = first; e < end; e++)
         for (uint32_t r = 0; r < ranks; r++) {
-            const int64_t last = i + counts->computed_rows[e];
-            for (int64_t k = 0; k < counts->expert_copies[e]; k++)
-                if (expert_keeps_copy(counts, e, k)) {
-                    const int64_t slot = counts->first_slot[e] + k;
-                    row[i] = r * size + position[slot % counts->tokens];
-                    copy[i++] = slot / counts->tokens;
+            const int64_t last = i + copies_by_expert->computed_rows[e];
+            for (int64_t k = 0; k < copies_by_expert->expert_copies[e]; k++)
+                if (expert_keeps_copy(copies_by_expert, e, k)) {
+                    const int64_t slot = copies_by_expert->first_slot[e] + k;
+                    row[i] = r * size + position[slot % copies_by_expert->tokens];
+                    copy[i++] = slot / copies_by_expert->tokens;
                 }
             for (; i < last; i++)
                 row[i] = -1;
@@ -537,9 +551,9 @@ static void list_sources_of_routed_rows(struct arena *arena, const struct copy_r
     free(position);
     to->source_row = row;
     to->source_copy = copy;
-    to->work.permute.to = to->row_count;
+    to->work_of_rank.permute.to = to->row_count;
     if (of == PERMUTE_ARRIVED)
-        to->work.permute.rows = size * ranks;
+        to->work_of_rank.permute.rows = size * ranks;
 }
 
 static enum status find_routed_rows(struct assignment *assignment, const char *name,
@@ -566,19 +580,20 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
             return diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                               "work on the rows of experts does not fit the routing of the "
                               "schedule; longhaul check says which");
-        const struct copy_routing counts = copy_routing_of(arena, &ir->routing, shape, ranks);
+        const struct token_copies_by_expert copies_by_expert =
+            find_token_copies_by_expert(arena, &ir->routing, shape, ranks);
         const bool permutes = work_is_permutation(shape);
         const bool own = permutes && shape->permute.of == PERMUTE_OWN;
-        struct routed_rows any = {.work = *shape,
-                                  .rows_per_rank_by_expert = counts.computed_rows,
+        struct routed_rows any = {.work_of_rank = *shape,
+                                  .rows_per_rank_by_expert = copies_by_expert.computed_rows,
                                   .experts = ir->routing.expert_count,
                                   .ranks = ranks};
         if (shape->kind == WORK_ROUTE || shape->kind == WORK_ROUTE_BACKWARD)
-            any.expert_of_slot = experts_of_slots(arena, &counts);
+            any.expert_of_slot = experts_of_slots(arena, &copies_by_expert);
         if (shape->kind == WORK_ALL_TO_ALL && shape->all_to_all.once > 0)
-            list_tokens_by_member(arena, &counts, &any);
+            list_tokens_by_member(arena, &copies_by_expert, &any);
         if (own) /* the list is the same on all ranks */
-            list_sources_of_routed_rows(arena, &counts, PERMUTE_OWN, &any);
+            list_sources_of_routed_rows(arena, &copies_by_expert, PERMUTE_OWN, &any);
         for (uint32_t rank = 0; rank < assignment->ranks; rank++) {
             struct routed_rows *to =
                 &assignment->routed_rows[(size_t)assignment->routed_rows_index_by_shape[s] *
@@ -596,10 +611,10 @@ static enum status find_routed_rows(struct assignment *assignment, const char *n
                 ranks * (any.sent_token != NULL
                              ? any.first_sent_token[index + 1] - any.first_sent_token[index]
                              : assignment_rows_per_rank_of_member(to, index));
-            to->work = work_with_row_count(shape, to->row_count);
+            to->work_of_rank = work_with_row_count(shape, to->row_count);
             if (permutes)
-                list_sources_of_routed_rows(arena, &counts, (enum permute_source)shape->permute.of,
-                                            to);
+                list_sources_of_routed_rows(arena, &copies_by_expert,
+                                            (enum permute_source)shape->permute.of, to);
         }
     }
     return STATUS_OK;
@@ -644,12 +659,12 @@ enum status assignment_init(struct assignment *assignment, const struct ir *ir, 
             status = find_routed_rows(assignment, name, diag);
     }
     if (status == STATUS_OK)
-        status = list_needed_rows(assignment, name, diag);
+        status = list_exchanged_rows(assignment, name, diag);
     return status;
 }
 
 void assignment_list_ops_by_stream(const struct assignment *assignment, uint32_t rank,
-                                   struct assignment_stream *list, uint32_t **place)
+                                   struct assignment_stream_ops *list, uint32_t **place)
 {
     const struct ir *ir = assignment->ir;
     uint32_t first = assignment_first_op(assignment, rank),
@@ -668,11 +683,12 @@ void assignment_list_ops_by_stream(const struct assignment *assignment, uint32_t
 
 void assignment_release(struct assignment *assignment)
 {
-    for (size_t i = 0; i < (size_t)assignment->needed_rows_shape_count * assignment->ranks; i++) {
-        needed_rows_release(&assignment->needed_rows[i].sent);
-        needed_rows_release(&assignment->needed_rows[i].received);
-        free(assignment->needed_rows[i].held.packed_row);
-        free(assignment->needed_rows[i].held.own_row);
+    for (size_t i = 0; i < (size_t)assignment->exchanged_rows_shape_count * assignment->ranks;
+         i++) {
+        needed_rows_release(&assignment->exchanged_rows[i].sent);
+        needed_rows_release(&assignment->exchanged_rows[i].received);
+        free(assignment->exchanged_rows[i].held.packed_row);
+        free(assignment->exchanged_rows[i].held.own_row);
     }
     arena_release(&assignment->arena);
     *assignment = (struct assignment){0};

@@ -35,8 +35,8 @@ static bool same_channel(const struct message_endpoint *a, const struct message_
 
 /* Sets *peer to the rank at the other end of a send or receive. Returns false if the group has no member with that
  * index. */
-static bool find_peer(const struct assignment *assignment, uint32_t rank, uint32_t op,
-                      uint32_t *peer)
+static bool find_message_peer(const struct assignment *assignment, uint32_t rank, uint32_t op,
+                              uint32_t *peer)
 {
     const struct work *work = ir_work(assignment->ir, op);
     uint32_t group = (uint32_t)work->p2p.group;
@@ -84,7 +84,7 @@ enum status assignment_match_messages(struct assignment *assignment, const char 
             uint32_t op = assignment_first_op(assignment, rank) + k, peer;
             if (!is_message(ir->op.kind[op]) || !assignment_op_works_on_rank(assignment, rank, op))
                 continue;
-            if (!find_peer(assignment, rank, op, &peer)) {
+            if (!find_message_peer(assignment, rank, op, &peer)) {
                 status = diag_error(diag, (struct loc){name, 0, 0}, STATUS_BAD_INPUT,
                                     "op %" PRIu32 " (%s) on rank %" PRIu32
                                     " reaches past the end of group %s",

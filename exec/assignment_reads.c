@@ -5,7 +5,7 @@
 
 /* The ranges of elements that have been written; no two overlap or touch. */
 struct written_ranges {
-    struct ir_extent *ranges; /* their `count` is a number of elements */
+    struct ir_element_extent *ranges; /* their `count` is a number of elements */
     uint32_t range_count, capacity;
 };
 
@@ -17,7 +17,7 @@ static bool is_written(const struct written_ranges *w, uint64_t begin, uint64_t 
     return begin == end;
 }
 
-static void add_written(struct written_ranges *w, uint64_t begin, uint64_t end)
+static void add_written_range(struct written_ranges *w, uint64_t begin, uint64_t end)
 {
     for (uint32_t i = 0; i < w->range_count;) { /* ranges that touch the new one are joined to it */
         uint64_t first = w->ranges[i].begin, last = first + w->ranges[i].count;
@@ -33,10 +33,10 @@ static void add_written(struct written_ranges *w, uint64_t begin, uint64_t end)
         w->capacity = (uint32_t)heap_next_capacity(w->capacity, w->range_count + 1);
         w->ranges = heap_realloc(w->ranges, w->capacity, sizeof *w->ranges);
     }
-    w->ranges[w->range_count++] = (struct ir_extent){begin, end - begin};
+    w->ranges[w->range_count++] = (struct ir_element_extent){begin, end - begin};
 }
 
-bool *assignment_reads_before_writes(const struct ir *ir, uint32_t kinds)
+bool *assignment_find_reads_before_writes(const struct ir *ir, uint32_t kinds)
 {
     bool *reads_before_writes_by_buffer =
         heap_zalloc((size_t)ir->buffer.count + 1, sizeof *reads_before_writes_by_buffer);
@@ -54,7 +54,7 @@ bool *assignment_reads_before_writes(const struct ir *ir, uint32_t kinds)
                     reads_before_writes_by_buffer[b] ||
                     !is_written(&written_ranges[b], view.begin, view.begin + view.count);
             else if (ir->op.guard[op] == IR_NONE16) /* where a guard fails, a rank does not write */
-                add_written(&written_ranges[b], view.begin, view.begin + view.count);
+                add_written_range(&written_ranges[b], view.begin, view.begin + view.count);
         }
     for (uint32_t b = 0; b < ir->buffer.count; b++)
         free(written_ranges[b].ranges);

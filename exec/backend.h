@@ -19,7 +19,7 @@
 #include <stdint.h>
 
 struct exec_run;
-struct assignment_needed_rows;
+struct assignment_exchanged_rows;
 struct routed_rows;
 
 enum { CALL_OPERANDS_MAX = 11 };
@@ -47,7 +47,7 @@ struct call {
     uint32_t visible_attention_piece_count;
     /* for TAKE_ROWS, ADD_ROWS, MERGE_ROWS and EXCHANGE: the rows that this rank exchanges with other context ranks;
      * NULL for other work */
-    const struct assignment_needed_rows *needed_rows;
+    const struct assignment_exchanged_rows *exchanged_rows;
     /* for work on rows of experts (exec/assignment.h), if routing is not even: the rank's rows; else NULL */
     const struct routed_rows *routed_rows;
     struct exec_model model;

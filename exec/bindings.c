@@ -102,14 +102,14 @@ typedef void element_run_function(void *context, const struct element_run *run);
 static void for_each_run(const struct exec_buffer *buffer, element_run_function *use, void *context)
 {
     const struct ir *ir = buffer->ir;
-    const struct bundle *bundle = &ir->bundle[buffer->binding->bundle];
+    const struct bundle *bundle = &ir->bundle[buffer->buffer_binding->bundle];
     struct mesh_axis_coordinates place = mesh_coordinates_of_rank(ir, buffer->rank);
     /* elements of the bundle: the buffer holds those from `begin` to `end`, and tensor t begins at `at` */
     uint64_t begin = 0, end = bundle->elements, at = 0;
-    if (buffer->binding->shard_group != IR_NONE16) {
+    if (buffer->buffer_binding->shard_group != IR_NONE16) {
         uint32_t instance, index;
-        if (!group_find_member(&ir->mesh, &ir->group[buffer->binding->shard_group], buffer->rank,
-                               &instance, &index))
+        if (!group_find_member(&ir->mesh, &ir->group[buffer->buffer_binding->shard_group],
+                               buffer->rank, &instance, &index))
             return;
         begin = buffer->element_count * index;
         end = begin + buffer->element_count;
@@ -220,7 +220,7 @@ uint32_t bindings_list_copied_runs(const struct ir *ir, uint32_t rank, uint32_t 
     uint16_t row = ir->buffer.binding[buffer];
     const struct binding *binding = row != IR_NONE16 ? &ir->binding[row] : NULL;
     const struct exec_buffer bound = {.ir = ir,
-                                      .binding = binding,
+                                      .buffer_binding = binding,
                                       .rank = rank,
                                       .buffer = buffer,
                                       .element_count = ir_buffer_elements(ir, (buffer_id){buffer})};
@@ -266,7 +266,7 @@ static void collect_run(void *context, const struct element_run *s)
     uint32_t partial = t->partial_axes & ~cut;
     bool first = is_first_of_equal_ranks(
         ir, t->buffer->rank, ir->buffer.role[t->buffer->buffer],
-        ~(partial | cut | mesh_axes_of_group(ir, t->buffer->binding->shard_group)));
+        ~(partial | cut | mesh_axes_of_group(ir, t->buffer->buffer_binding->shard_group)));
     double *to = t->destinations[s->tensor] + s->tensor_offset;
     for (uint64_t i = 0; i < s->element_count; i++) {
         double value = number_read_element(t->buffer->data, t->buffer->dtype, s->buffer_offset + i);
@@ -283,7 +283,7 @@ static void collect_run(void *context, const struct element_run *s)
 static enum status fill_tensors(struct bindings *b, const struct exec_buffer *buffer)
 {
     struct tensor_transfer transfer = {.b = b, .buffer = buffer};
-    switch ((enum binding_kind)buffer->binding->kind) {
+    switch ((enum binding_kind)buffer->buffer_binding->kind) {
     case BINDING_PARAM:
     case BINDING_MASTER:
         transfer.sources = b->params;
@@ -331,7 +331,7 @@ static int64_t position_of_own_token(const struct ir *ir, uint32_t rank,
     struct mesh_axis_coordinates place = mesh_coordinates_of_rank(ir, rank);
     uint32_t size, c = ir_context_index(ir, rank);
     uint32_t h = mesh_index_along_axes(ir, &place, mesh_axes_that_split_tokens(ir), &size);
-    return layout_global_position(&ir->layout, documents, c, h, p);
+    return layout_position_of_own_row(&ir->layout, documents, c, h, p);
 }
 
 static int64_t own_token_count(const struct ir *ir)
@@ -354,13 +354,13 @@ static int64_t sequence_position_of_buffer_token(const struct exec_buffer *buffe
                                                  const struct document_list *documents, int64_t p)
 {
     const struct ir *ir = buffer->ir;
-    uint16_t group = buffer->binding->gathered_group;
+    uint16_t group = buffer->buffer_binding->gathered_group;
     uint32_t instance, index;
     if (group == IR_NONE16)
         return position_of_own_token(ir, buffer->rank, documents, p);
     if (axes_span_same_ranks(ir, mesh_axes_of_group(ir, group), mesh_axes_that_split_tokens(ir)))
-        return layout_gathered_position(&ir->layout, documents, ir_context_index(ir, buffer->rank),
-                                        p);
+        return layout_position_of_gathered_row(&ir->layout, documents,
+                                               ir_context_index(ir, buffer->rank), p);
     if (!group_find_member(&ir->mesh, &ir->group[group], buffer->rank, &instance, &index))
         return 0;
     int64_t own = own_token_count(ir);
@@ -389,13 +389,13 @@ static enum status fill_tokens(const struct bindings *b, const struct exec_buffe
     const struct ir *ir = b->ir;
     struct mesh_axis_coordinates place = mesh_coordinates_of_rank(ir, buffer->rank);
     uint32_t size, d = mesh_index_along_axes(ir, &place, ir_mask_of_axes_named(ir, "dp"), &size);
-    int64_t of_one = bound_token_count(ir, buffer->binding);
+    int64_t of_one = bound_token_count(ir, buffer->buffer_binding);
     int64_t sequences = (int64_t)buffer->element_count / of_one;
     if (buffer->dtype != DTYPE_I32)
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "%s are bound to a buffer of type %s, and must be in i32",
-                          binding_names[buffer->binding->kind], dtype_name(buffer->dtype));
-    if (buffer->binding->kind != BINDING_POSITIONS && (d + 1) * sequences > ir->global_batch)
+                          binding_names[buffer->buffer_binding->kind], dtype_name(buffer->dtype));
+    if (buffer->buffer_binding->kind != BINDING_POSITIONS && (d + 1) * sequences > ir->global_batch)
         return diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                           "rank %" PRIu32 " holds sequences %" PRId64 " to %" PRId64
                           " of a batch of %" PRId64,
@@ -409,7 +409,7 @@ static enum status fill_tokens(const struct bindings *b, const struct exec_buffe
             documents_of_sequence(&ir->documents, (uint32_t)sequence);
         if (documents == NULL)
             documents = &whole;
-        data[e] = token_value(b, buffer->binding->kind, sequence,
+        data[e] = token_value(b, buffer->buffer_binding->kind, sequence,
                               sequence_position_of_buffer_token(buffer, documents, e % of_one));
     }
     return STATUS_OK;
@@ -432,9 +432,9 @@ enum status bindings_fill_buffer(void *user, const struct exec_buffer *buffer, s
     struct bindings *b = user;
     if (stored_tensors_is_source_of_buffer(buffer))
         stored_tensors_fill(b->stored, buffer);
-    else if (holds_tensors(buffer->binding->kind))
+    else if (holds_tensors(buffer->buffer_binding->kind))
         return fill_tensors(b, buffer);
-    if (holds_tokens(buffer->binding->kind))
+    if (holds_tokens(buffer->buffer_binding->kind))
         return fill_tokens(b, buffer, diag);
     return STATUS_OK;
 }
@@ -485,7 +485,7 @@ static bool is_collected_binding(const struct ir *ir, const struct binding *bind
 static void collect_tensors(struct bindings *b, const struct exec_buffer *buffer)
 {
     const struct ir *ir = b->ir;
-    const struct binding *binding = buffer->binding;
+    const struct binding *binding = buffer->buffer_binding;
     struct tensor_transfer transfer = {.b = b,
                                        .buffer = buffer,
                                        .destinations = b->collected[binding->kind],
@@ -498,17 +498,17 @@ enum status bindings_collect_buffer(void *user, const struct exec_buffer *buffer
 {
     struct bindings *b = user;
     (void)diag;
-    if (b->step_collected_next != buffer->step + 1) {
+    if (b->last_collected_step_plus_1 != buffer->step + 1) {
         zero_collected_tensors(b);
-        b->step_collected_next = buffer->step + 1;
+        b->last_collected_step_plus_1 = buffer->step + 1;
     }
     if (stored_tensors_is_source_of_buffer(buffer))
         return STATUS_OK; /* no op writes codes and scales */
-    if (holds_tensors(buffer->binding->kind)) {
+    if (holds_tensors(buffer->buffer_binding->kind)) {
         collect_tensors(b, buffer);
-    } else if (buffer->binding->kind == BINDING_LOSS &&
+    } else if (buffer->buffer_binding->kind == BINDING_LOSS &&
                is_first_of_equal_ranks(b->ir, buffer->rank, b->ir->buffer.role[buffer->buffer],
-                                       ~buffer->binding->partial_axes)) {
+                                       ~buffer->buffer_binding->partial_axes)) {
         b->loss += number_read_element(buffer->data, buffer->dtype, 0);
     }
     return STATUS_OK;

@@ -53,7 +53,7 @@ struct bindings {
     uint64_t differing_replica_elements;
 
     /* 1 + the number of the step that was read last, at first 0. Only bindings.c uses it. */
-    uint32_t step_collected_next;
+    uint32_t last_collected_step_plus_1;
 };
 
 /* Checks that the schedule's bindings can be filled and collected: the columns of a tensor divide evenly over the ranks

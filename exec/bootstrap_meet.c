@@ -28,7 +28,7 @@ static const char magic[8] = "longhaul";
 /* The first message of a process on a connection. */
 struct greeting {
     char magic[8];
-    char version[24];
+    char program_version[24];
     uint32_t rank, process_count, connection;
     uint64_t request_digest;
     uint64_t machine_id; /* equal on processes of one machine */
@@ -73,11 +73,11 @@ static void describe_greeting_mismatch(const struct bootstrap *b, const struct g
 {
     const char *version = LONGHAUL_VERSION;
     words[0] = '\0';
-    if (strncmp(g->version, version, sizeof g->version) != 0)
+    if (strncmp(g->program_version, version, sizeof g->program_version) != 0)
         snprintf(words, WORDS,
                  "rank %" PRIu32 " runs longhaul %.*s and rank 0 runs longhaul %s; all processes "
                  "must run one version",
-                 g->rank, (int)sizeof g->version, g->version, version);
+                 g->rank, (int)sizeof g->program_version, g->program_version, version);
     else if (g->process_count != b->place.process_count)
         snprintf(words, WORDS,
                  "rank %" PRIu32 " is one of %" PRIu32 " processes and rank 0 one of %" PRIu32
@@ -287,7 +287,7 @@ static enum status report_absent_rank0(const struct bootstrap *b, struct diag *d
 static enum status send_greeting(struct bootstrap *b, const struct addrinfo *to,
                                  enum connection_kind channel, struct diag *diag)
 {
-    struct greeting greeting = {.version = LONGHAUL_VERSION,
+    struct greeting greeting = {.program_version = LONGHAUL_VERSION,
                                 .rank = b->place.rank,
                                 .process_count = b->place.process_count,
                                 .connection = channel,

@@ -12,7 +12,7 @@
 
 /* The next heartbeat of a peer, as far as its bytes have been received. */
 struct partial_heartbeat {
-    struct heartbeat beat;
+    struct heartbeat heartbeat;
     size_t received_bytes;
     double last_received_s; /* when bytes last arrived */
 };
@@ -22,14 +22,14 @@ struct partial_heartbeat {
 static bool receive_heartbeats(int fd, struct partial_heartbeat *half, struct heartbeat *last)
 {
     for (;;) {
-        ssize_t n = recv(fd, (char *)&half->beat + half->received_bytes,
-                         sizeof half->beat - half->received_bytes, MSG_DONTWAIT);
+        ssize_t n = recv(fd, (char *)&half->heartbeat + half->received_bytes,
+                         sizeof half->heartbeat - half->received_bytes, MSG_DONTWAIT);
         if (n <= 0)
             return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
         half->received_bytes += (size_t)n;
         half->last_received_s = bootstrap_now_s();
-        if (half->received_bytes == sizeof half->beat) {
-            *last = half->beat;
+        if (half->received_bytes == sizeof half->heartbeat) {
+            *last = half->heartbeat;
             half->received_bytes = 0;
         }
     }

@@ -73,7 +73,7 @@ static enum status fill_bound_buffer(struct exec_run *run, const struct exec_io 
     struct bound_buffer_draw drawing = {run, buffer};
     if (!run_has_rank(run, buffer->rank))
         return STATUS_OK;
-    if (ZEROED >> buffer->binding->kind & 1) {
+    if (ZEROED >> buffer->buffer_binding->kind & 1) {
         if (run->step_number == 0 || run->must_zero_before_step[b])
             zero_bound_buffer(run, buffer);
         return STATUS_OK;
@@ -127,7 +127,7 @@ static enum status for_each_bound_buffer(struct exec_run *run, const struct exec
             const struct binding *binding = &ir->binding[ir->buffer.binding[b]];
             struct exec_buffer buffer = {
                 .ir = ir,
-                .binding = binding,
+                .buffer_binding = binding,
                 .rank = rank,
                 .buffer = b,
                 .step = run->step_number,
@@ -145,8 +145,9 @@ static enum status for_each_bound_buffer(struct exec_run *run, const struct exec
 /* ---- warm-up and measured steps ---- */
 
 struct measured_steps {
-    double *step_s;  /* (measured_count) */
-    double *begin_s; /* (measured_count) when each step began, by run_now_s() of this process */
+    double *step_s; /* (measured_count) */
+    /* (measured_count) when each step began, by run_now_s() of this process */
+    double *step_begin_s;
     struct op_time *op_times; /* (measured_count, op_times_per_step); only with records_trace */
     size_t op_times_per_step;
     uint32_t warmup_count, measured_count;
@@ -306,7 +307,7 @@ static enum status run_steps(struct exec_run *run, struct executor *executor,
             continue;
         uint32_t i = run->step_number - steps->warmup_count;
         steps->step_s[i] = seconds;
-        steps->begin_s[i] = begin_s;
+        steps->step_begin_s[i] = begin_s;
         if (steps->op_times != NULL)
             memcpy(steps->op_times + i * steps->op_times_per_step, run->op_times,
                    steps->op_times_per_step * sizeof *steps->op_times);
@@ -348,8 +349,8 @@ static void fill_trace_header(struct exec_run *run, const struct measured_steps 
     }
     uint32_t median = find_median_step(steps->step_s, steps->measured_count);
     if (run->backend->describe_step != NULL)
-        run->backend->describe_step(run, steps->begin_s[median],
-                                    steps->begin_s[median] + steps->step_s[median],
+        run->backend->describe_step(run, steps->step_begin_s[median],
+                                    steps->step_begin_s[median] + steps->step_s[median],
                                     add_header_to_trace, trace);
     c_snprintf(text, sizeof text, "%.9g to %.9g", low_s, high_s);
     trace_set_key(trace, "step_s_range", text);
@@ -371,8 +372,8 @@ static void fill_result(struct exec_run *run, struct measured_steps *steps,
     result->warmup_steps = steps->warmup_count;
     uint32_t last = steps->measured_count - 1;
     if (run->backend->clock_mhz != NULL)
-        result->clock_mhz = run->backend->clock_mhz(run, steps->begin_s[0],
-                                                    steps->begin_s[last] + steps->step_s[last]);
+        result->clock_mhz = run->backend->clock_mhz(
+            run, steps->step_begin_s[0], steps->step_begin_s[last] + steps->step_s[last]);
     result->step_s = steps->step_s;
     result->median_step = find_median_step(result->step_s, steps->measured_count);
     result->median_s = result->step_s[result->median_step];
@@ -381,7 +382,7 @@ static void fill_result(struct exec_run *run, struct measured_steps *steps,
         fill_trace_header(run, steps, result->median_s, &result->trace);
         measure_fill_trace(run, steps->op_times + result->median_step * steps->op_times_per_step,
                            &result->trace, result->peak_bytes);
-        ir_trace_set_stages(run->ir, &result->trace);
+        ir_trace_set_stage_header_keys(run->ir, &result->trace);
     }
     steps->step_s = NULL; /* the result has the array now */
 }
@@ -496,12 +497,12 @@ static enum status check_memory_of_machines(struct exec_run *run, struct diag *d
 
 static void init_lock(struct exec_run *run)
 {
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_condattr_t monotonic_cond_attributes;
+    pthread_condattr_init(&monotonic_cond_attributes);
+    pthread_condattr_setclock(&monotonic_cond_attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&run->lock, NULL);
-    pthread_cond_init(&run->state_changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    pthread_cond_init(&run->state_changed, &monotonic_cond_attributes);
+    pthread_condattr_destroy(&monotonic_cond_attributes);
 }
 
 enum status exec_run(const struct ir *ir, const char *name, const struct exec_options *options,
@@ -525,13 +526,13 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
         goto out;
     steps.op_times_per_step = (size_t)run.assignment.ranks * run.assignment.max_op_count_of_role;
     steps.step_s = heap_zalloc(steps.measured_count, sizeof *steps.step_s);
-    steps.begin_s = heap_zalloc(steps.measured_count, sizeof *steps.begin_s);
+    steps.step_begin_s = heap_zalloc(steps.measured_count, sizeof *steps.step_begin_s);
     if (options->records_trace)
         steps.op_times =
             heap_zalloc(steps.measured_count * steps.op_times_per_step, sizeof *steps.op_times);
     run.op_times = heap_zalloc(steps.op_times_per_step, sizeof *run.op_times);
     run.host_op = heap_zalloc(run.assignment.ranks, sizeof *run.host_op);
-    run.must_zero_before_step = assignment_reads_before_writes(ir, ZEROED);
+    run.must_zero_before_step = assignment_find_reads_before_writes(ir, ZEROED);
     if (options->finds_unwritten_reads && run.backend->kernels_run_on_host)
         run.poison = poison_new(&run);
     status = run.backend->open(&run, diag);
@@ -549,7 +550,7 @@ enum status exec_run(const struct ir *ir, const char *name, const struct exec_op
 out:
     free(steps.op_times);
     free(steps.step_s);
-    free(steps.begin_s);
+    free(steps.step_begin_s);
     free(run.op_times);
     free((void *)run.host_op);
     free(run.must_zero_before_step);

@@ -95,7 +95,7 @@ struct exec_options {
 /* A bound buffer of one rank, as functions of struct exec_io get it. */
 struct exec_buffer {
     const struct ir *ir;
-    const struct binding *binding;
+    const struct binding *buffer_binding;
     uint32_t rank, buffer;
     uint32_t step; /* number of the step in this run, from 0; warm-up steps count */
     uint8_t dtype; /* enum dtype */

@@ -59,20 +59,20 @@ static bool wait_for_dependencies(struct exec_run *run, uint32_t rank, uint32_t 
 static bool run_sync_op(struct exec_run *run, uint32_t rank, uint32_t op)
 {
     struct op_time *time = run_op_time(run, rank, op);
-    bool going = true;
+    bool may_continue = true;
     if (!wait_for_dependencies(run, rank, op))
         return false;
     time->start_s = run_now_s() - run->step_release_time_s;
     if (assignment_op_works_on_rank(&run->assignment, rank, op))
-        going = run->ir->op.kind[op] == WORK_BARRIER
-                    ? run->backend->barrier(run, rank, op)
-                    : run->backend->wait_stream(run, rank, run->ir->op.stream[op]);
+        may_continue = run->ir->op.kind[op] == WORK_BARRIER
+                           ? run->backend->barrier(run, rank, op)
+                           : run->backend->wait_stream(run, rank, run->ir->op.stream[op]);
     time->end_s = run_now_s() - run->step_release_time_s;
-    if (going) {
+    if (may_continue) {
         run->backend->record_passed_sync(run, rank, op);
         atomic_fetch_add(&run->ended_ops, 1);
     }
-    return going;
+    return may_continue;
 }
 
 static bool issue_op(struct exec_run *run, uint32_t rank, uint32_t op)

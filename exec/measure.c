@@ -60,8 +60,9 @@ static void add_op_rows(const struct exec_run *run, const struct op_time *time, 
     if (count > 0)
         qsort(instance, count, sizeof *instance, compare_by_start);
     for (size_t i = 0; i < count; i++)
-        ir_trace_add_op(run->ir, instance[i].rank, instance[i].op, instance[i].start_s,
-                        time_of_op(run, time, instance[i].rank, instance[i].op).end_s, trace);
+        ir_trace_append_row_of_op(run->ir, instance[i].rank, instance[i].op, instance[i].start_s,
+                                  time_of_op(run, time, instance[i].rank, instance[i].op).end_s,
+                                  trace);
     free(instance);
 }
 
@@ -112,14 +113,14 @@ static double buffer_free_time_s(const struct exec_run *run, const struct op_tim
                                  uint32_t rank, uint32_t buffer)
 {
     const struct ir *ir = run->ir;
-    double last_s = 0;
+    double free_time_s = 0;
     const op_id *set = ir_free_set(ir, buffer);
     for (uint32_t k = 0; k < ir->buffer.free_count[buffer]; k++) {
         uint32_t op = set[k].i;
         double end_s = time_of_op(run, time, rank, op).end_s;
-        last_s = end_s > last_s ? end_s : last_s;
+        free_time_s = end_s > free_time_s ? end_s : free_time_s;
     }
-    return last_s;
+    return free_time_s;
 }
 
 static size_t list_memory_changes(const struct exec_run *run, const struct op_time *time,

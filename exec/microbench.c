@@ -130,7 +130,7 @@ static uint8_t add_stream(struct bench *b, enum stream_class stream_class)
     return ir_add_stream(&b->ir, stream_class_name(stream_class), stream_class);
 }
 
-static op_id add_measured_op(struct bench *b, uint32_t set, const op_id *wait)
+static op_id add_timed_op_to_schedule(struct bench *b, uint32_t set, const op_id *wait)
 {
     enum stream_class class = b->bench_case->point_role == POINT_HOST
                                   ? STREAM_HOST
@@ -151,8 +151,8 @@ static op_id add_measured_op(struct bench *b, uint32_t set, const op_id *wait)
 }
 
 /* Adds an op that is not measured, to the stream of compute ops. */
-static op_id add_unmeasured_op(struct bench *b, struct work work, const struct view *read,
-                               uint8_t reads, const struct view *write, uint8_t writes)
+static op_id add_untimed_op_to_schedule(struct bench *b, struct work work, const struct view *read,
+                                        uint8_t reads, const struct view *write, uint8_t writes)
 {
     struct op_desc desc = {
         .work = work,
@@ -174,12 +174,12 @@ static op_id add_square_product(struct bench *b, int64_t size)
     for (int i = 0; i < 2; i++)
         read[i] = add_buffer(b, square, MEMORY_HBM, b->input_binding);
     struct work work = {.kind = WORK_MATMUL, .matmul = {size, size, size, MATMUL_NT, 0, 0}};
-    return add_unmeasured_op(b, work, read, 2, &write, 1);
+    return add_untimed_op_to_schedule(b, work, read, 2, &write, 1);
 }
 
 /* Returns the side of a square product that occupies its stream for some 10 ms on a core, or some 5 ms on a GPU of any
  * size. */
-static int64_t size_of_stream_holding_product(const struct bench *b)
+static int64_t side_of_product_that_holds_stream(const struct bench *b)
 {
     double sms = b->options->sm_count > 0 ? b->options->sm_count : HOLDING_PRODUCT_REFERENCE_SMS;
     return b->on_gpu
@@ -190,7 +190,8 @@ static int64_t size_of_stream_holding_product(const struct bench *b)
 
 static void add_barrier(struct bench *b)
 {
-    add_unmeasured_op(b, (struct work){.kind = WORK_BARRIER, .barrier = {0}}, NULL, 0, NULL, 0);
+    add_untimed_op_to_schedule(b, (struct work){.kind = WORK_BARRIER, .barrier = {0}}, NULL, 0,
+                               NULL, 0);
 }
 
 /* A copy that runs at the same time as the op that is timed, on buffers of its own. */
@@ -228,11 +229,12 @@ static void emit_background_copy(struct bench *b, const struct background_copy *
 /* Chooses the copies that run at the same time as the timed op, makes their buffers, and returns their number. In role
  * BOTH_WAYS, for copies, it is one copy of the same size in the other direction; in role BESIDE, copies in both
  * directions, of about 256 MB at most, which should take somewhat longer than the op; else none. */
-static uint32_t choose_background_copies(struct bench *b, struct background_copy beside[2])
+static uint32_t choose_background_copies(struct bench *b,
+                                         struct background_copy background_copies[2])
 {
     enum work_kind kind = (enum work_kind)b->work.kind;
     if (b->bench_case->point_role == POINT_BOTH_WAYS) {
-        beside[0] =
+        background_copies[0] =
             add_background_buffers(b, kind == WORK_H2D ? WORK_D2H : WORK_H2D, b->work.copy.bytes);
         return 1;
     }
@@ -240,8 +242,8 @@ static uint32_t choose_background_copies(struct bench *b, struct background_copy
         return 0;
     double bytes = 1.5 * estimate_op_s(&b->work, b->on_gpu) * BESIDE_BYTES_PER_S;
     int64_t rounded = ((int64_t)(bytes < 256e6 ? bytes : 256e6) / 4096 + 1) * 4096;
-    beside[0] = add_background_buffers(b, WORK_H2D, rounded);
-    beside[1] = add_background_buffers(b, WORK_D2H, rounded);
+    background_copies[0] = add_background_buffers(b, WORK_H2D, rounded);
+    background_copies[1] = add_background_buffers(b, WORK_D2H, rounded);
     return 2;
 }
 
@@ -263,7 +265,7 @@ uint32_t microbench_warmup_runs(uint32_t repeats)
 /* Emits the op for the warm-up runs and then for the runs that are timed. The runs use the sets of operands in turn. */
 static void emit_repeats(struct bench *b)
 {
-    struct background_copy beside[2];
+    struct background_copy background_copies[2];
     uint32_t repeats = repeat_count(b);
     uint32_t warm = b->bench_case->point_role == POINT_SUSTAINED ? repeats * 3 / 4
                                                                  : microbench_warmup_runs(repeats);
@@ -272,11 +274,11 @@ static void emit_repeats(struct bench *b)
         b->operand_set_count = warm + repeats;
     for (uint32_t set = 0; set < b->operand_set_count; set++)
         add_operand_set(b, set);
-    uint32_t others = choose_background_copies(b, beside);
+    uint32_t others = choose_background_copies(b, background_copies);
     for (uint32_t i = 0; i < warm + repeats; i++) {
         for (uint32_t k = 0; k < others; k++)
-            emit_background_copy(b, &beside[k]);
-        op_id op = add_measured_op(b, i % b->operand_set_count, NULL);
+            emit_background_copy(b, &background_copies[k]);
+        op_id op = add_timed_op_to_schedule(b, i % b->operand_set_count, NULL);
         if (i == warm)
             b->first_timed_op_id = op;
     }
@@ -289,10 +291,10 @@ static void emit_repeats(struct bench *b)
 static void emit_queued_ops(struct bench *b)
 {
     add_operand_set(b, 0);
-    op_id hold = add_square_product(b, size_of_stream_holding_product(b));
+    op_id hold = add_square_product(b, side_of_product_that_holds_stream(b));
     add_barrier(b);
     for (uint32_t i = 0; i < QUEUED_OPS; i++) {
-        op_id op = add_measured_op(b, 0, &hold);
+        op_id op = add_timed_op_to_schedule(b, 0, &hold);
         if (i == 0)
             b->first_timed_op_id = op;
     }
@@ -305,10 +307,10 @@ static void emit_op_sync_pairs(struct bench *b)
 {
     struct work sync = {.kind = WORK_HOST_SYNC};
     for (uint32_t i = 0; i < SYNCED_OPS; i++) {
-        op_id op = add_square_product(b, size_of_stream_holding_product(b) / 8);
+        op_id op = add_square_product(b, side_of_product_that_holds_stream(b) / 8);
         if (i == 0)
             b->first_timed_op_id = op;
-        add_unmeasured_op(b, sync, NULL, 0, NULL, 0);
+        add_untimed_op_to_schedule(b, sync, NULL, 0, NULL, 0);
     }
     b->timed_op_count = 2 * SYNCED_OPS;
 }
@@ -401,8 +403,8 @@ static struct op_span *find_op_spans(const struct bench *b, const struct trace *
 /* Adds the times of a round: for HOST_SYNC, the seconds from the end of each product to the end of the wait for it; for
  * role ISSUE, the mean host time per queued op, between the barriers just before and after these ops; for role START,
  * the seconds from the end of one queued op to the end of the next; for other roles, the time of each timed op. */
-static void add_timings(const struct bench *b, const struct trace *trace,
-                        struct op_timings *op_timings)
+static void add_times_of_round(const struct bench *b, const struct trace *trace,
+                               struct op_timings *op_timings)
 {
     struct op_span *times = find_op_spans(b, trace);
     uint32_t first = b->first_timed_op_id.i, end = first + b->timed_op_count;
@@ -461,7 +463,7 @@ static enum status run_rounds(struct bench *b, struct op_timings *op_timings, st
         struct exec_result result = {0};
         enum status status = exec_run(&b->ir, "bench", &options, &io, &result, diag);
         if (status == STATUS_OK)
-            add_timings(b, &result.trace, op_timings);
+            add_times_of_round(b, &result.trace, op_timings);
         spent_s += result.median_s;
         exec_result_release(&result);
         if (status != STATUS_OK)
@@ -609,7 +611,7 @@ bool microbench_fits_time_budget(const struct microbench_time_budget *budget, do
            budget->spent_s + guess_s + budget->most_overhead_s <= budget->limit_s;
 }
 
-void microbench_spend_time_budget(struct microbench_time_budget *budget, double guess_s,
+void microbench_record_spent_time(struct microbench_time_budget *budget, double guess_s,
                                   double took_s)
 {
     budget->spent_s += took_s;

@@ -83,7 +83,7 @@ struct microbench_time_budget {
 /* True if a case whose ops take roughly guess_s seconds is expected to end within the limit. */
 bool microbench_fits_time_budget(const struct microbench_time_budget *budget, double guess_s);
 /* Adds a finished case to the budget: took_s seconds in all, where guess_s was the rough time of its ops. */
-void microbench_spend_time_budget(struct microbench_time_budget *budget, double guess_s,
+void microbench_record_spent_time(struct microbench_time_budget *budget, double guess_s,
                                   double took_s);
 /* Returns a rough estimate of the seconds that the ops of a case take. */
 double microbench_estimated_s(const struct microbench_case *wanted,

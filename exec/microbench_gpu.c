@@ -114,7 +114,7 @@ static void add_all_cases(struct microbench_list *list, bool quick)
     add_attention_cases(list, quick);
     for (size_t i = 0; i < (quick ? 2 : ARRAY_LEN(counts)); i++)
         microbench_add_memory_bound_cases(list, counts[i], false, &widths, ATTENTION_CUDNN);
-    for (int64_t bytes = 4 << 10; bytes <= 256 << 20 && list->message_ranks > 1;
+    for (int64_t bytes = 4 << 10; bytes <= 256 << 20 && list->message_rank_count > 1;
          bytes *= quick ? 64 : 4)
         microbench_add_message_cases(list, bytes);
     for (int64_t bytes = 4 << 10; bytes <= 1 << 30; bytes *= quick ? 64 : 4)
@@ -127,7 +127,7 @@ size_t microbench_list_gpu_cases(const struct microbench_case **cases, struct ar
                                  bool quick, uint32_t ranks, const bool *kinds)
 {
     struct microbench_list list = {
-        .arena = arena, .is_wanted_by_kind = kinds, .message_ranks = ranks};
+        .arena = arena, .is_wanted_by_kind = kinds, .message_rank_count = ranks};
     add_all_cases(&list, true);
     if (!quick)
         add_sustained_case(&list);

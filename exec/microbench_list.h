@@ -11,7 +11,7 @@ struct microbench_list {
     struct microbench_case *cases;
     size_t count, capacity;
     const bool *is_wanted_by_kind; /* [WORK_KIND_COUNT] kinds of which cases are added; NULL: all */
-    uint32_t message_ranks;        /* number of ranks that exchange messages */
+    uint32_t message_rank_count;   /* number of ranks that exchange messages */
 };
 
 void microbench_list_add_attention_case(struct microbench_list *list, enum point_role role,

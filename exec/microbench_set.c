@@ -130,12 +130,12 @@ void microbench_add_message_cases(struct microbench_list *set, int64_t bytes)
                                            WORK_ALL_TO_ALL, WORK_REDUCE,     WORK_BROADCAST,
                                            WORK_SCATTER};
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-        struct work work = {.kind = (uint8_t)kinds[i], .p = {set->message_ranks, bytes}};
+        struct work work = {.kind = (uint8_t)kinds[i], .p = {set->message_rank_count, bytes}};
         microbench_add_case(set, POINT_WORK, work);
     }
     microbench_add_case(
         set, POINT_WORK,
-        (struct work){.kind = WORK_SHIFT, .p2p = {set->message_ranks, 1, bytes, 0}});
+        (struct work){.kind = WORK_SHIFT, .p2p = {set->message_rank_count, 1, bytes, 0}});
 }
 
 void microbench_add_issue_cases(struct microbench_list *set)
@@ -164,7 +164,7 @@ static void add_all_cases(struct microbench_list *set, bool quick)
         microbench_add_memory_bound_cases(set, counts[i], true, &widths, ATTENTION_CPU);
     for (size_t i = 0; i < messages; i++)
         microbench_add_copy_cases(set, bytes[i]);
-    for (size_t i = 0; i < messages && set->message_ranks > 1; i++)
+    for (size_t i = 0; i < messages && set->message_rank_count > 1; i++)
         microbench_add_message_cases(set, bytes[i]);
 }
 
@@ -172,7 +172,7 @@ size_t microbench_list_cases(const struct microbench_case **cases, struct arena 
                              uint32_t ranks, const bool *kinds)
 {
     struct microbench_list set = {
-        .arena = arena, .is_wanted_by_kind = kinds, .message_ranks = ranks};
+        .arena = arena, .is_wanted_by_kind = kinds, .message_rank_count = ranks};
     add_all_cases(&set, true);
     if (!quick)
         add_all_cases(&set, false);

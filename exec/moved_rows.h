@@ -25,7 +25,7 @@ struct moved_rows {
 
 /* Returns a list of a rank. rows NULL: the work is measured without a schedule, and its list has `room` pairs (i,
  * i). */
-static inline struct moved_rows moved_rows_get_list(const struct assignment_needed_rows *rows,
+static inline struct moved_rows moved_rows_get_list(const struct assignment_exchanged_rows *rows,
                                                     enum moved_rows_list_kind which, int64_t room)
 {
     if (rows == NULL)
@@ -41,7 +41,7 @@ static inline struct moved_rows moved_rows_get_list(const struct assignment_need
 static inline enum moved_rows_list_kind moved_list_of_work(const struct work *work)
 {
     if (work->kind == WORK_TAKE_ROWS)
-        return work->take_rows.take == TAKE_SEND                  ? MOVED_SENT
+        return work->take_rows.take == TAKE_OWN_ROWS_TO_SEND      ? MOVED_SENT
                : work->take_rows.take == TAKE_ROWS_TO_ROUND_ORDER ? MOVED_HELD
                                                                   : MOVED_RECEIVED;
     const bool held =

@@ -29,24 +29,30 @@ static void add_tensors(struct reference *r, const struct tensor_spec *specs, si
 struct reference *reference_new(const struct transformer *t)
 {
     assert(transformer_check(t, (struct loc){0}, NULL) == STATUS_OK);
-    struct tensor_spec first[TRANSFORMER_MAX_TENSORS], layer[TRANSFORMER_MAX_TENSORS];
-    struct tensor_spec last[TRANSFORMER_MAX_TENSORS];
-    const size_t firsts = transformer_list_embedding_tensors(t, first, ARRAY_LEN(first));
-    const size_t lasts = transformer_list_head_tensors(t, last, ARRAY_LEN(last));
+    struct tensor_spec embedding_specs[TRANSFORMER_MAX_TENSORS],
+        layer_specs[TRANSFORMER_MAX_TENSORS];
+    struct tensor_spec head_specs[TRANSFORMER_MAX_TENSORS];
+    const size_t embedding_tensor_count =
+        transformer_list_embedding_tensors(t, embedding_specs, ARRAY_LEN(embedding_specs));
+    const size_t head_tensor_count =
+        transformer_list_head_tensors(t, head_specs, ARRAY_LEN(head_specs));
 
     struct reference *r = heap_zalloc(1, sizeof *r);
     r->memory = heap_zalloc(1, sizeof *r->memory);
     struct arena *arena = &r->memory->arena;
     r->transformer = *t;
     r->transformer.name = r->transformer.source = r->transformer.note = NULL;
-    r->tensors = arena_array(arena, firsts + (size_t)t->layers * TRANSFORMER_MAX_TENSORS + lasts,
+    r->tensors = arena_array(arena,
+                             embedding_tensor_count + (size_t)t->layers * TRANSFORMER_MAX_TENSORS +
+                                 head_tensor_count,
                              sizeof *r->tensors);
-    add_tensors(r, first, firsts, "");
+    add_tensors(r, embedding_specs, embedding_tensor_count, "");
     for (int64_t i = 0; i < t->layers; i++) {
-        const size_t per_layer = transformer_list_layer_tensors(t, i, layer, ARRAY_LEN(layer));
-        add_tensors(r, layer, per_layer, arena_printf(arena, "layers.%" PRId64 ".", i));
+        const size_t per_layer =
+            transformer_list_layer_tensors(t, i, layer_specs, ARRAY_LEN(layer_specs));
+        add_tensors(r, layer_specs, per_layer, arena_printf(arena, "layers.%" PRId64 ".", i));
     }
-    add_tensors(r, last, lasts, "");
+    add_tensors(r, head_specs, head_tensor_count, "");
 
     size_t parameters = 0;
     for (size_t i = 0; i < r->tensor_count; i++)
@@ -155,7 +161,7 @@ void reference_adamw_step(struct reference *r, const struct reference_adamw *a, 
     const double correct2 = 1 - pow(a->beta2, (double)step);
     for (size_t n = 0; n < r->tensor_count; n++) {
         struct reference_tensor *tensor = &r->tensors[n];
-        if (!transformer_is_trained(&r->transformer, tensor->name))
+        if (!transformer_is_tensor_trained(&r->transformer, tensor->name))
             continue;
         for (size_t i = 0; i < tensor->count; i++) {
             const double g = tensor->grad[i];

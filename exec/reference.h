@@ -94,11 +94,11 @@ void reference_init_weights(struct reference *reference, uint64_t seed);
 
 /* Which tokens a rank routes to experts together; even routing depends on it (models/work.h). They are those of its
  * tokens, by the layout, that belong to micro_batch sequences or, with routes_by_subsequence, to one subsequence of
- * each. Their rows are cut into `row_piece_count` pieces, each of which is routed by itself. */
+ * each. Their rows are cut into `routed_piece_count` pieces, each of which is routed by itself. */
 struct reference_routing {
     const struct token_layout *layout;
     int64_t micro_batch;
-    uint32_t row_piece_count;
+    uint32_t routed_piece_count;
     bool routes_by_subsequence;
     /* how copies of tokens are dealt to experts; NULL: evenly */
     const struct routing *uneven_expert_routing;
@@ -139,8 +139,8 @@ struct reference_adamw {
     double lr, beta1, beta2, eps, weight_decay;
 };
 
-/* Updates every tensor that is trained (transformer_is_trained()) by AdamW (Loshchilov and Hutter 2019, algorithm 2) as
- * torch.optim.AdamW has it:
+/* Updates every tensor that is trained (transformer_is_tensor_trained()) by AdamW (Loshchilov and Hutter 2019,
+ * algorithm 2) as torch.optim.AdamW has it:
  *   p -= lr weight_decay p
  *   m = beta1 m + (1 - beta1) g,  v = beta2 v + (1 - beta2) g^2
  *   p -= lr / (1 - beta1^step) m / (sqrt(v / (1 - beta2^step)) + eps)

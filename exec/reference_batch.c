@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct loc no_location(void)
+static struct loc reference_location(void)
 {
     return (struct loc){"reference", 0, 0};
 }
@@ -20,7 +20,7 @@ static enum status check_ids(const int32_t *ids, const char *what, int64_t low, 
 {
     for (int64_t i = 0; i < batch->sequences * batch->seq_len; i++)
         if (ids[i] < low || ids[i] >= vocab)
-            return diag_error(diag, no_location(), STATUS_BAD_INPUT,
+            return diag_error(diag, reference_location(), STATUS_BAD_INPUT,
                               "%s %" PRId64 " of sequence %" PRId64 " is %" PRId32
                               ": it must be from %" PRId64 " to %" PRId64,
                               what, i % batch->seq_len, i / batch->seq_len, ids[i], low, vocab - 1);
@@ -32,7 +32,7 @@ static enum status check_batch(const struct transformer *t, const struct referen
 {
     assert(batch->sequences > 0 && batch->seq_len > 0);
     if (t->positions == POSITIONS_LEARNED && batch->seq_len > t->max_positions)
-        return diag_error(diag, no_location(), STATUS_BAD_INPUT,
+        return diag_error(diag, reference_location(), STATUS_BAD_INPUT,
                           "a sequence of %" PRId64 " tokens has more than the model's %" PRId64
                           " learned positions",
                           batch->seq_len, t->max_positions);
@@ -101,7 +101,7 @@ static int32_t *experts_of_copies(const struct transformer *t, const struct refe
                                  : NULL;
     const int64_t ranks = (int64_t)layout->cp * layout->hp, own = s / ranks;
     const int64_t together = routing != NULL ? routing->micro_batch : 1;
-    const int64_t pieces = routing != NULL ? routing->row_piece_count : 1;
+    const int64_t pieces = routing != NULL ? routing->routed_piece_count : 1;
     const bool units = routing != NULL && routing->routes_by_subsequence;
     int32_t *expert = heap_alloc((size_t)(s * copies), sizeof *expert);
     for (int64_t place = 0; place < s; place++) {
@@ -111,8 +111,8 @@ static int32_t *experts_of_copies(const struct transformer *t, const struct refe
         const int64_t row = sequence % together * unit.rows + place % own - unit.begin;
         const int64_t rows = unit.rows * together;
         const int64_t token =
-            layout_global_position(layout, documents, (uint32_t)(rank / layout->hp),
-                                   (uint32_t)(rank % layout->hp), place % own);
+            layout_position_of_own_row(layout, documents, (uint32_t)(rank / layout->hp),
+                                       (uint32_t)(rank % layout->hp), place % own);
         const struct piece piece =
             piece_of_rows(rows, pieces, row / piece_of_rows(rows, pieces, 0).rows);
         for (int64_t j = 0; j < copies; j++)
@@ -135,7 +135,7 @@ static enum status run_sequences_of_batch(struct reference *r, const struct refe
     for (size_t i = 0; i < sequences * s; i++)
         counted += labels[i] >= 0;
     if (counted == 0) {
-        status = diag_error(diag, no_location(), STATUS_BAD_INPUT,
+        status = diag_error(diag, reference_location(), STATUS_BAD_INPUT,
                             "no token of the batch is counted, so there is no loss: at least one "
                             "label must not be -1");
         goto out;
@@ -156,7 +156,7 @@ static enum status run_sequences_of_batch(struct reference *r, const struct refe
         free((void *)expert);
     }
     for (size_t n = 0; n < r->tensor_count && gradients; n++)
-        if (!transformer_is_trained(&r->transformer, r->tensors[n].name))
+        if (!transformer_is_tensor_trained(&r->transformer, r->tensors[n].name))
             memset(r->tensors[n].grad, 0, r->tensors[n].count * sizeof(double));
     *loss = sum / (double)counted;
 out:

@@ -105,8 +105,8 @@ static double relative_error(double got, double want)
 double reference_check_max_row_difference(const struct reference_check_row *row,
                                           enum reference_check_part part)
 {
-    return fmax(row->error[REFERENCE_CHECK_NOT_CLIPPED][part].difference,
-                row->error[REFERENCE_CHECK_CLIPPED][part].difference);
+    return fmax(row->error[REFERENCE_CHECK_STEP_NOT_CLIPPED][part].difference,
+                row->error[REFERENCE_CHECK_STEP_CLIPPED][part].difference);
 }
 
 /* True if the schedule binds no separate master of the tensor. If the tensor is trained, AdamW then updates the
@@ -129,7 +129,7 @@ static bool has_no_master(const struct ir *ir, uint32_t tensor)
  * raises `max_shift_by_rounding` to this distance. It leaves out what the schedule does not compute: stored weights,
  * masters that it lacks, and masters and moments of tensors that are not trained. */
 static void compare_part_of_all_tensors(struct reference_check *a, const struct training *t,
-                                        enum reference_check_step step,
+                                        enum reference_check_step_kind step,
                                         enum reference_check_part part,
                                         const struct reference *moved)
 {
@@ -144,7 +144,7 @@ static void compare_part_of_all_tensors(struct reference_check *a, const struct 
         const struct tensor *tensor = &t->ir->tensor[i];
         if (t->stored != NULL && t->stored[i].codes != NULL && part == REFERENCE_CHECK_PARAMETER)
             continue; /* no op writes stored weights */
-        const bool trained = transformer_is_trained(&r->transformer, tensor->name);
+        const bool trained = transformer_is_tensor_trained(&r->transformer, tensor->name);
         if (part == REFERENCE_CHECK_MASTER && has_no_master(t->ir, i))
             continue;
         if (!trained && part != REFERENCE_CHECK_PARAMETER && part != REFERENCE_CHECK_GRADIENT)
@@ -165,11 +165,11 @@ static void compare_part_of_all_tensors(struct reference_check *a, const struct 
 }
 
 static void compare_step(struct reference_check *a, const struct training *t,
-                         enum reference_check_step step)
+                         enum reference_check_step_kind step)
 {
     a->loss[step] = t->losses[0];
     a->loss_error[step].difference = relative_error(t->losses[0], a->reference_loss);
-    if (step == REFERENCE_CHECK_NOT_CLIPPED) {
+    if (step == REFERENCE_CHECK_STEP_NOT_CLIPPED) {
         a->gradient_norm = norm_of_collected_gradients(t);
         a->reference_gradient_norm = reference_gradient_norm(t->reference);
         a->norm_error.difference = relative_error(a->gradient_norm, a->reference_gradient_norm);
@@ -198,11 +198,12 @@ typedef void error_visit(void *user, struct reference_check_error error, double 
 
 /* Calls visit() for each error of a step: the loss's, the norm's (only without a limit), and those of each tensor's
  * parts. */
-static void visit_errors_of_step(const struct reference_check *a, enum reference_check_step step,
-                                 error_visit *visit, void *user)
+static void visit_errors_of_step(const struct reference_check *a,
+                                 enum reference_check_step_kind step, error_visit *visit,
+                                 void *user)
 {
     visit(user, a->loss_error[step], a->rule.loss_tolerance);
-    if (step == REFERENCE_CHECK_NOT_CLIPPED)
+    if (step == REFERENCE_CHECK_STEP_NOT_CLIPPED)
         visit(user, a->norm_error, a->rule.norm_tolerance);
     for (uint32_t i = 0; i < a->row_count; i++)
         for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
@@ -219,7 +220,7 @@ static void raise_worst_verdict(void *user, struct reference_check_error error, 
 }
 
 static enum reference_check_verdict step_verdict(const struct reference_check *a,
-                                                 enum reference_check_step step)
+                                                 enum reference_check_step_kind step)
 {
     enum reference_check_verdict verdict = REFERENCE_CHECK_RIGHT;
     visit_errors_of_step(a, step, raise_worst_verdict, &verdict);
@@ -240,8 +241,8 @@ static void set_if_rounding_cannot_explain(void *user, struct reference_check_er
  * the shifts explain all errors of the step, when they are unlikely to explain one, or after
  * REFERENCE_CHECK_ROUNDINGS. */
 static enum status measure_rounding(struct reference_check *a, struct training *t,
-                                    const struct exec_adamw *adamw, enum reference_check_step step,
-                                    struct diag *diag)
+                                    const struct exec_adamw *adamw,
+                                    enum reference_check_step_kind step, struct diag *diag)
 {
     struct reference *moved = reference_new(&t->reference->transformer);
     moved->eight_bit_products = t->reference->eight_bit_products;
@@ -258,7 +259,7 @@ static enum status measure_rounding(struct reference_check *a, struct training *
         struct reference_check_error *error = &a->loss_error[step];
         error->max_shift_by_rounding =
             fmax(error->max_shift_by_rounding, relative_error(loss, a->reference_loss));
-        if (step == REFERENCE_CHECK_NOT_CLIPPED)
+        if (step == REFERENCE_CHECK_STEP_NOT_CLIPPED)
             a->norm_error.max_shift_by_rounding =
                 fmax(a->norm_error.max_shift_by_rounding,
                      gradient_distance(moved, t->reference) / a->reference_gradient_norm);
@@ -273,7 +274,7 @@ static enum status measure_rounding(struct reference_check *a, struct training *
 
 static enum status compare_and_judge_step(struct reference_check *a, struct training *t,
                                           const struct exec_adamw *adamw,
-                                          enum reference_check_step step, struct diag *diag)
+                                          enum reference_check_step_kind step, struct diag *diag)
 {
     enum status status = STATUS_OK;
     compare_step(a, t, step);
@@ -297,7 +298,7 @@ static void init_check(struct reference_check *a, const struct ir *ir)
     a->dtype = (uint8_t)training_coarsest_result_dtype(ir);
     a->rule = reference_check_rule_of_dtype((enum dtype)a->dtype);
     struct reference_eight_bit_products products;
-    if (training_find_eight_bit_products(ir, &products) == TRAINING_EIGHT_BIT_DIFFERENT) {
+    if (training_find_eight_bit_products(ir, &products) == TRAINING_EIGHT_BIT_OTHER_OPERANDS) {
         /* The tolerance for products that round other operands than the reference does. One rounding of normal numbers
          * has a relative rms error of 2.65 % in e4m3 and 5.3 % in e5m2. A product of two rounded operands has the root
          * of the sum of their squares. D products one after another, 8 for each layer, have sqrt(D) times that. The
@@ -311,7 +312,7 @@ static void init_check(struct reference_check *a, const struct ir *ir)
     a->clips = training_clips_gradients(ir);
     a->row_count = ir->tensor_count;
     a->rows = heap_zalloc(a->row_count + 1, sizeof *a->rows);
-    a->loss_error[REFERENCE_CHECK_CLIPPED].difference = (double)NAN;
+    a->loss_error[REFERENCE_CHECK_STEP_CLIPPED].difference = (double)NAN;
     for (uint32_t i = 0; i < a->row_count; i++) {
         a->rows[i].tensor = ir->tensor[i].name;
         for (int step = 0; step < REFERENCE_CHECK_STEP_COUNT; step++)
@@ -362,8 +363,8 @@ enum status reference_check_step_on_tokens(struct reference_check *a, const stru
         status = training_run_reference(&training, &run.adamw, 1, &a->reference_loss, diag);
     if (status == STATUS_OK) {
         init_check(a, ir);
-        status =
-            compare_and_judge_step(a, &training, &run.adamw, REFERENCE_CHECK_NOT_CLIPPED, diag);
+        status = compare_and_judge_step(a, &training, &run.adamw, REFERENCE_CHECK_STEP_NOT_CLIPPED,
+                                        diag);
     }
     if (status == STATUS_OK && a->clips) {
         run.adamw.max_norm = reference_check_adamw.max_norm;
@@ -372,7 +373,8 @@ enum status reference_check_step_on_tokens(struct reference_check *a, const stru
     }
     if (status == STATUS_OK && a->clips) {
         training_repeat_reference_update(&training, &run.adamw);
-        status = compare_and_judge_step(a, &training, &run.adamw, REFERENCE_CHECK_CLIPPED, diag);
+        status =
+            compare_and_judge_step(a, &training, &run.adamw, REFERENCE_CHECK_STEP_CLIPPED, diag);
     }
     exec_result_release(&clipped);
     training_release(&training);
@@ -403,11 +405,11 @@ void reference_check_release(struct reference_check *a)
 /* The tensors that do not agree with the reference in one part of one step. */
 struct disagreement {
     uint32_t tensor_count, worst_row; /* the number of tensors, and the row of the worst one */
-    bool is_undecided;                /* the verdict on the worst one is "undecided" */
+    bool is_verdict_undecided;        /* the verdict on the worst one is "undecided" */
 };
 
 static struct disagreement find_disagreement(const struct reference_check *a,
-                                             enum reference_check_step step,
+                                             enum reference_check_step_kind step,
                                              enum reference_check_part part)
 {
     struct disagreement found = {0};
@@ -419,10 +421,10 @@ static struct disagreement find_disagreement(const struct reference_check *a,
             continue;
         bool undecided = verdict == REFERENCE_CHECK_UNDECIDED;
         bool worse = error.difference > a->rows[found.worst_row].error[step][part].difference;
-        if (found.tensor_count++ == 0 || (found.is_undecided && !undecided) ||
-            (found.is_undecided == undecided && worse)) {
+        if (found.tensor_count++ == 0 || (found.is_verdict_undecided && !undecided) ||
+            (found.is_verdict_undecided == undecided && worse)) {
             found.worst_row = i;
-            found.is_undecided = undecided;
+            found.is_verdict_undecided = undecided;
         }
     }
     return found;
@@ -440,7 +442,7 @@ static const char *rounding_words(const struct reference_check *a,
 }
 
 static void explain_part(const struct reference_check *a, struct loc at,
-                         enum reference_check_step step, enum reference_check_part part,
+                         enum reference_check_step_kind step, enum reference_check_part part,
                          struct diag *diag)
 {
     struct disagreement found = find_disagreement(a, step, part);
@@ -448,7 +450,7 @@ static void explain_part(const struct reference_check *a, struct loc at,
     char when[64] = "", rounding[96];
     if (found.tensor_count == 0)
         return;
-    if (step == REFERENCE_CHECK_CLIPPED)
+    if (step == REFERENCE_CHECK_STEP_CLIPPED)
         c_snprintf(when, sizeof when, "in the step that clips to a norm of %g, ",
                    reference_check_adamw.max_norm);
     diag_error(diag, at, STATUS_NO,
@@ -485,8 +487,8 @@ enum status reference_check_explain(const struct reference_check *a, const char 
                    a->rule.norm_tolerance, rounding_words(a, a->norm_error, rounding));
     for (int step = 0; step < REFERENCE_CHECK_STEP_COUNT; step++)
         for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
-            explain_part(a, at, (enum reference_check_step)step, (enum reference_check_part)part,
-                         diag);
+            explain_part(a, at, (enum reference_check_step_kind)step,
+                         (enum reference_check_part)part, diag);
     if (a->verdict == REFERENCE_CHECK_UNDECIDED)
         diag_error(diag, at, STATUS_NO,
                    "rounding to %s may explain all of these differences, so the check cannot "

@@ -88,9 +88,9 @@ extern const struct exec_adamw reference_check_adamw;
 
 /* The steps that are compared: one without a limit on the norm of the gradients and, if the schedule clips, one with
  * it. */
-enum reference_check_step {
-    REFERENCE_CHECK_NOT_CLIPPED,
-    REFERENCE_CHECK_CLIPPED,
+enum reference_check_step_kind {
+    REFERENCE_CHECK_STEP_NOT_CLIPPED,
+    REFERENCE_CHECK_STEP_CLIPPED,
     REFERENCE_CHECK_STEP_COUNT
 };
 

@@ -169,9 +169,9 @@ static enum router_weighted_value
 router_weighted_value_of(const struct transformer *t,
                          const struct reference_pass_sequence *sequence)
 {
-    return t->router_on_input                    ? WEIGHTED_INPUT
-           : sequence->activation_weights_copies ? WEIGHTED_ACTIVATION
-                                                 : WEIGHTED_OUTPUT;
+    return t->router_on_input                       ? WEIGHTED_INPUT
+           : sequence->router_weights_at_activation ? WEIGHTED_ACTIVATION
+                                                    : WEIGHTED_OUTPUT;
 }
 
 /* Multiplies each row of x, (copies of all tokens, cols), by the weight of its copy. */

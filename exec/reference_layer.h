@@ -66,7 +66,7 @@ struct reference_pass_sequence {
     const int64_t *document_begin;
     /* [layers] the experts of each token, (tokens, experts_per_token); NULL: the layer has none */
     const int32_t *const *experts_of_layer;
-    bool activation_weights_copies; /* router_weights_at_activation of struct reference */
+    bool router_weights_at_activation; /* router_weights_at_activation of struct reference */
 };
 
 /* Returns an array of zeros, (rows, cols). */

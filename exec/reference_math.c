@@ -55,12 +55,12 @@ static void add_product(double *y, const double *a, size_t row, size_t col, cons
 static double *new_adapter_product(const struct reference_adapter *p, const double *x, size_t rows,
                                    size_t inputs)
 {
-    double *narrow = heap_zalloc(rows * p->rank + 1, sizeof *narrow);
+    double *adapter_product = heap_zalloc(rows * p->rank + 1, sizeof *adapter_product);
     for (size_t i = 0; i < rows; i++)
         for (size_t r = 0; r < p->rank; r++)
             for (size_t j = 0; j < inputs; j++)
-                narrow[i * p->rank + r] += x[i * inputs + j] * p->a[r * inputs + j];
-    return narrow;
+                adapter_product[i * p->rank + r] += x[i * inputs + j] * p->a[r * inputs + j];
+    return adapter_product;
 }
 
 /* Adds (x a^T) b^T to the adapter's columns of y, (rows, outputs). */

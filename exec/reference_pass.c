@@ -52,11 +52,11 @@ static struct reference_layer_widths layer_widths(const struct transformer *t,
 static struct reference_weight_and_bias find_weight_and_bias(const struct reference *r,
                                                              const char *prefix, const char *name)
 {
-    char full[64];
-    snprintf(full, sizeof full, "%s%s.weight", prefix, name);
-    const struct reference_tensor *weight = reference_find_tensor(r, full);
-    snprintf(full, sizeof full, "%s%s.bias", prefix, name);
-    const struct reference_tensor *bias = reference_find_tensor(r, full);
+    char full_name[64];
+    snprintf(full_name, sizeof full_name, "%s%s.weight", prefix, name);
+    const struct reference_tensor *weight = reference_find_tensor(r, full_name);
+    snprintf(full_name, sizeof full_name, "%s%s.bias", prefix, name);
+    const struct reference_tensor *bias = reference_find_tensor(r, full_name);
     if (weight == NULL)
         return (struct reference_weight_and_bias){0};
     return (struct reference_weight_and_bias){
@@ -84,7 +84,7 @@ static void read_adapters(const struct reference *r, const char *prefix, int64_t
         char a[64], b[64];
         snprintf(a, sizeof a, "%sadapter.%s.a", prefix, adapter_target_names[target]);
         snprintf(b, sizeof b, "%sadapter.%s.b", prefix, adapter_target_names[target]);
-        if (transformer_has_adapter(t, layer, target)) {
+        if (transformer_layer_has_adapter(t, layer, target)) {
             const struct reference_tensor *of_a = reference_find_tensor(r, a),
                                           *of_b = reference_find_tensor(r, b);
             linear->adapter[found++] = (struct reference_adapter){
@@ -328,7 +328,7 @@ static int64_t *document_begin_by_token(struct arena *arena, const struct docume
         return NULL;
     int64_t *begin = arena_array(arena, s, sizeof *begin);
     for (size_t i = 0; i < s; i++)
-        begin[i] = document_begin(list, document_at(list, (int64_t)i));
+        begin[i] = document_begin(list, document_index_at_position(list, (int64_t)i));
     return begin;
 }
 

@@ -74,7 +74,7 @@ bool run_is_ended_by_caller(struct exec_run *run)
     return by != NULL;
 }
 
-static struct operand operand_of_view(struct exec_run *run, uint32_t rank, struct view view)
+static struct operand make_operand_of_view(struct exec_run *run, uint32_t rank, struct view view)
 {
     const struct buffer_table *table = &run->ir->buffer;
     uint32_t buffer = view.buffer.i;
@@ -85,7 +85,7 @@ static struct operand operand_of_view(struct exec_run *run, uint32_t rank, struc
 }
 
 /* Sets the element counts of the operands that hold rows of experts, by the rank's real number of rows. */
-static void set_counts_of_uneven_routing(struct call *call)
+static void set_operand_counts_of_routed_rows(struct call *call)
 {
     const struct work *work = call->work;
     struct work_operand want[WORK_OPERANDS_MAX];
@@ -135,28 +135,28 @@ void run_fill_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call
     }
     call->visible_attention_pieces = NULL;
     call->visible_attention_piece_count = 0;
-    if (run->assignment.attention_pieces_row_by_shape[ir->op.shape[op]] != IR_NONE) {
+    if (run->assignment.attention_pieces_index_by_shape[ir->op.shape[op]] != IR_NONE) {
         const struct assignment_attention_pieces *pieces =
             &run->assignment.attention_pieces
-                 [(size_t)run->assignment.attention_pieces_row_by_shape[ir->op.shape[op]] *
+                 [(size_t)run->assignment.attention_pieces_index_by_shape[ir->op.shape[op]] *
                       run->assignment.ranks +
                   rank];
         call->visible_attention_pieces = pieces->pieces;
         call->visible_attention_piece_count = pieces->piece_count;
     }
-    call->needed_rows = NULL;
-    if (run->assignment.needed_rows_index_by_shape[ir->op.shape[op]] != IR_NONE)
-        call->needed_rows =
-            &run->assignment
-                 .needed_rows[(size_t)run->assignment.needed_rows_index_by_shape[ir->op.shape[op]] *
-                                  run->assignment.ranks +
-                              rank];
+    call->exchanged_rows = NULL;
+    if (run->assignment.exchanged_rows_index_by_shape[ir->op.shape[op]] != IR_NONE)
+        call->exchanged_rows =
+            &run->assignment.exchanged_rows
+                 [(size_t)run->assignment.exchanged_rows_index_by_shape[ir->op.shape[op]] *
+                      run->assignment.ranks +
+                  rank];
     const uint32_t routed = run->assignment.routed_rows_index_by_shape[ir->op.shape[op]];
     call->routed_rows = NULL;
     if (routed != IR_NONE) {
         call->routed_rows =
             &run->assignment.routed_rows[(size_t)routed * run->assignment.ranks + rank];
-        call->work = &call->routed_rows->work;
+        call->work = &call->routed_rows->work_of_rank;
     }
     call->model = run->options->model;
     call->adamw = run->options->adamw;
@@ -165,9 +165,9 @@ void run_fill_call(struct exec_run *run, uint32_t rank, uint32_t op, struct call
     call->read_count = ir->op.read_count[op];
     call->write_count = ir->op.write_count[op];
     for (uint32_t k = 0; k < call->read_count; k++)
-        call->read[k] = operand_of_view(run, rank, ir_read_view(ir, op, k));
+        call->read[k] = make_operand_of_view(run, rank, ir_read_view(ir, op, k));
     for (uint32_t k = 0; k < call->write_count; k++)
-        call->write[k] = operand_of_view(run, rank, ir_write_view(ir, op, k));
+        call->write[k] = make_operand_of_view(run, rank, ir_write_view(ir, op, k));
     if (call->routed_rows != NULL)
-        set_counts_of_uneven_routing(call);
+        set_operand_counts_of_routed_rows(call);
 }

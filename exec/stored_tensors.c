@@ -59,9 +59,10 @@ void stored_tensors_decode(const struct stored_tensor *stored, const struct tens
 
 bool stored_tensors_is_source_of_buffer(const struct exec_buffer *buffer)
 {
-    const uint16_t bundle = buffer->binding->bundle;
+    const uint16_t bundle = buffer->buffer_binding->bundle;
     return bundle != IR_NONE16 && buffer->ir->bundle[bundle].storage != FROZEN_STORAGE_16BIT &&
-           (buffer->binding->kind == BINDING_PARAM || buffer->binding->kind == BINDING_SCALES);
+           (buffer->buffer_binding->kind == BINDING_PARAM ||
+            buffer->buffer_binding->kind == BINDING_SCALES);
 }
 
 /* Copies to a buffer the part that it holds of a tensor's codes or scales. These are `bytes` bytes at `from`, which lie
@@ -78,7 +79,7 @@ static void copy_overlap_to_buffer(const struct exec_buffer *buffer, uint64_t be
 void stored_tensors_fill(const struct stored_tensor *stored, const struct exec_buffer *buffer)
 {
     const struct ir *ir = buffer->ir;
-    const struct binding *binding = buffer->binding;
+    const struct binding *binding = buffer->buffer_binding;
     const struct bundle *bundle = &ir->bundle[binding->bundle];
     uint32_t instance, index = 0;
     uint64_t elements = 0, scales = 0;

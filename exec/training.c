@@ -30,9 +30,9 @@ void training_random_tokens(int32_t *tokens, size_t count, int64_t vocab, uint64
 
 static double round_to_dtype(enum dtype dtype, double value)
 {
-    double rounded; /* has room for every dtype */
-    number_write_element(&rounded, dtype, 0, value);
-    return number_read_element(&rounded, dtype, 0);
+    double rounded_value; /* has room for every dtype */
+    number_write_element(&rounded_value, dtype, 0, value);
+    return number_read_element(&rounded_value, dtype, 0);
 }
 
 /* Returns the dtype of AdamW's moments; f32 if the schedule has no moments. */
@@ -111,13 +111,13 @@ static size_t name_length_without_block(const char *name)
 
 struct reference_tensor *training_find_tensor(const struct reference *reference, const char *name)
 {
-    char base[128];
+    char name_without_block[128];
     size_t size = name_length_without_block(name);
-    if (size >= sizeof base)
+    if (size >= sizeof name_without_block)
         return NULL;
-    memcpy(base, name, size);
-    base[size] = '\0';
-    return reference_find_tensor(reference, base);
+    memcpy(name_without_block, name, size);
+    name_without_block[size] = '\0';
+    return reference_find_tensor(reference, name_without_block);
 }
 
 /* Returns how many rows of one of the model's tensors the schedule has, as one tensor or as several blocks. */
@@ -210,7 +210,7 @@ static bool ranks_have_whole_sequences(const struct ir *ir)
     return ir->micro_batch == 1;
 }
 
-enum training_eight_bit_relation
+enum training_eight_bit_vs_reference
 training_find_eight_bit_products(const struct ir *ir, struct reference_eight_bit_products *products)
 {
     bool whole = ranks_have_whole_sequences(ir), any = false;
@@ -244,9 +244,9 @@ training_find_eight_bit_products(const struct ir *ir, struct reference_eight_bit
     }
     if (!any)
         products->first_layer = 0;
-    return !any    ? TRAINING_EIGHT_BIT_NONE
-           : whole ? TRAINING_EIGHT_BIT_SAME
-                   : TRAINING_EIGHT_BIT_DIFFERENT;
+    return !any    ? TRAINING_EIGHT_BIT_NO_PRODUCTS
+           : whole ? TRAINING_EIGHT_BIT_SAME_OPERANDS
+                   : TRAINING_EIGHT_BIT_OTHER_OPERANDS;
 }
 
 static bool has_work_kind(const struct ir *ir, enum work_kind kind)
@@ -275,7 +275,7 @@ enum status training_init(struct training *t, const struct ir *ir, const char *n
     t->reference = reference_new(model);
     t->reference->router_weights_at_activation = has_work_kind(ir, WORK_PERMUTE_WEIGHTS);
     struct reference_eight_bit_products products;
-    if (training_find_eight_bit_products(ir, &products) == TRAINING_EIGHT_BIT_SAME)
+    if (training_find_eight_bit_products(ir, &products) == TRAINING_EIGHT_BIT_SAME_OPERANDS)
         t->reference->eight_bit_products = products;
     status = match_tensors(t, diag);
     if (status == STATUS_OK && t->stored != NULL) {
@@ -319,7 +319,7 @@ struct weights_draw {
 /* Draws weights as those with which models begin: norms 1, biases 0, and matrices with standard deviation cols^-0.5, so
  * that a product is about as large as its input. Attention scores are then of size 1 and outputs vary, so that operands
  * draw as much power as a real model's. With options.draws_weights_near_zero all weights have the deviation
- * TRAINING_FLAT_DEVIATION about 0. A block of rows gets the numbers of its place in the whole tensor, so that the
+ * TRAINING_NEAR_ZERO_DEVIATION about 0. A block of rows gets the numbers of its place in the whole tensor, so that the
  * values do not depend on the schedule. */
 static void draw_weights(void *context, const struct bindings_block *b)
 {
@@ -327,7 +327,7 @@ static void draw_weights(void *context, const struct bindings_block *b)
     const struct tensor *tensor = &d->training->ir->tensor[b->tensor];
     bool flat = d->training->options.draws_weights_near_zero,
          norm = reference_is_norm(tensor->name);
-    double deviation = flat                                      ? TRAINING_FLAT_DEVIATION
+    double deviation = flat                                      ? TRAINING_NEAR_ZERO_DEVIATION
                        : norm || reference_is_bias(tensor->name) ? 0
                                                                  : 1 / sqrt((double)tensor->cols);
     const struct draw draw = {
@@ -347,7 +347,7 @@ bool training_draw_buffer(void *user, const struct exec_buffer *buffer, exec_dra
                           void *context)
 {
     struct weights_draw drawing = {user, block, context};
-    enum binding_kind kind = (enum binding_kind)buffer->binding->kind;
+    enum binding_kind kind = (enum binding_kind)buffer->buffer_binding->kind;
     if (drawing.training->reference != NULL || kind > BINDING_MOMENT2 ||
         stored_tensors_is_source_of_buffer(buffer))
         return false;
@@ -411,7 +411,7 @@ enum status training_run_schedule(struct training *t, const struct exec_options 
         set_initial_values(t, t->reference);
     free(t->losses);
     t->losses = heap_zalloc(steps, sizeof *t->losses);
-    t->bindings.step_collected_next = 0;
+    t->bindings.last_collected_step_plus_1 = 0;
     t->bindings.differing_replica_elements = 0;
     return exec_run(t->ir, t->name, &run, &io, result, diag);
 }
@@ -451,8 +451,8 @@ void training_update_reference(struct reference *reference, const struct ir *ir,
         reference_scale_gradients(reference, 1 / factor);
 }
 
-/* Returns how ranks route tokens to experts. row_piece_count is the number of permutations in the forward of one layer
- * with experts, in its first micro-batch. If ops have more units than there are micro-batches, the units are
+/* Returns how ranks route tokens to experts. routed_piece_count is the number of permutations in the forward of one
+ * layer with experts, in its first micro-batch. If ops have more units than there are micro-batches, the units are
  * subsequences, which are routed separately. */
 static struct reference_routing reference_routing_of_schedule(const struct ir *ir)
 {
@@ -465,13 +465,13 @@ static struct reference_routing reference_routing_of_schedule(const struct ir *i
         if (ir->op.kind[op] != WORK_PERMUTE || ir->op.phase[op] != PHASE_FORWARD)
             continue;
         first = first == IR_NONE ? op : first;
-        routing.row_piece_count +=
+        routing.routed_piece_count +=
             ir->op.layer[op] == ir->op.layer[first] && ir->op.micro[op] == ir->op.micro[first];
         units = ir->op.micro[op] >= units ? ir->op.micro[op] + 1u : units;
     }
     ir_rank_index_along_axes(ir, 0, ir_mask_of_axes_named(ir, "dp"), &size);
     routing.routes_by_subsequence = units > ir->global_batch / size / ir->micro_batch;
-    routing.row_piece_count = routing.row_piece_count > 0 ? routing.row_piece_count : 1;
+    routing.routed_piece_count = routing.routed_piece_count > 0 ? routing.routed_piece_count : 1;
     return routing;
 }
 
@@ -539,7 +539,7 @@ enum status training_run_rounded_reference(const struct training *t, struct refe
     return status;
 }
 
-static bool reads_tokens(const struct ir *ir, uint32_t op)
+static bool op_reads_tokens(const struct ir *ir, uint32_t op)
 {
     uint16_t binding = ir->buffer.binding[ir_read_view(ir, op, 0).buffer.i];
     return binding != IR_NONE16 && ir->binding[binding].kind == BINDING_TOKENS;
@@ -550,7 +550,7 @@ int64_t training_vocab_rows(const struct ir *ir)
     int64_t vocab = 0;
     for (uint32_t op = 0; op < ir->op.count; op++) {
         const struct work *work = ir_work(ir, op);
-        if (work->kind != WORK_EMBEDDING || !reads_tokens(ir, op))
+        if (work->kind != WORK_EMBEDDING || !op_reads_tokens(ir, op))
             continue;
         /* the part of this rank begins at `first` and, if the table is cut over a group, at the part's index times its
          * rows */

@@ -27,11 +27,11 @@ enum { TRAINING_STEP = 3 };
 /* With options.draws_weights_near_zero, the standard deviation of all weights, those of norms included, about the mean
  * 0. Numbers that are uniform from -0.05 to 0.05 have it. Scores of attention are then nearly 0, and operands draw less
  * power than a model's. */
-#define TRAINING_FLAT_DEVIATION 0.0289
+#define TRAINING_NEAR_ZERO_DEVIATION 0.0289
 
 struct training_options {
     uint64_t seed; /* of the weights */
-    /* draws weights that make attention nearly uniform (TRAINING_FLAT_DEVIATION); only without a reference */
+    /* draws weights that make attention nearly uniform (TRAINING_NEAR_ZERO_DEVIATION); only without a reference */
     bool draws_weights_near_zero;
     bool starts_from_zero_moments; /* start from moments 0 */
     bool makes_reference;          /* make a reference, with whose steps a run can be compared */
@@ -58,14 +58,14 @@ struct training {
 /* The relation between the 8-bit products of a schedule and those of the reference, which rounds operands of one whole
  * sequence. NONE: the schedule has no 8-bit products. SAME: it rounds the same operands. DIFFERENT: it rounds operands
  * of a part of a sequence or of several sequences, so that other numbers share a scale. */
-enum training_eight_bit_relation {
-    TRAINING_EIGHT_BIT_NONE,
-    TRAINING_EIGHT_BIT_SAME,
-    TRAINING_EIGHT_BIT_DIFFERENT
+enum training_eight_bit_vs_reference {
+    TRAINING_EIGHT_BIT_NO_PRODUCTS,
+    TRAINING_EIGHT_BIT_SAME_OPERANDS,
+    TRAINING_EIGHT_BIT_OTHER_OPERANDS
 };
 /* Sets *products to the dtypes, scales and layers of the schedule's 8-bit products, and returns how they compare with
  * those of the reference. */
-enum training_eight_bit_relation
+enum training_eight_bit_vs_reference
 training_find_eight_bit_products(const struct ir *ir,
                                  struct reference_eight_bit_products *products);
 

@@ -87,9 +87,9 @@ struct calibration {
     struct calibrate_number number[CALIBRATE_NUMBERS_MAX];
     /* lines that say which numbers were left as in the base, and why */
     struct text notes;
-    /* p90 / p10 of the repeats of a point, the median over all points (noise_p90_over_p10_of_all()); 0: no point was
-     * repeated often enough */
-    double points_p90_over_p10;
+    /* p90 / p10 of the repeats of a point, the median over all points (noise_median_p90_over_p10_of_all()); 0: no point
+     * was repeated often enough */
+    double median_p90_over_p10_of_points;
     size_t fallback_count;
     struct calibrate_fallback fallback[CALIBRATE_FAMILIES_MAX];
     /* number of families without a point, which keep the base's numbers */

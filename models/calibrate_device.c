@@ -266,8 +266,8 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
         {calibrate_host_work, 1, 1},
     };
     _Static_assert(ARRAY_LEN(families) == CALIBRATE_NON_ATTENTION_FAMILIES + 1, "each has a place");
-    *c = (struct calibration){.cost = *base,
-                              .points_p90_over_p10 = noise_p90_over_p10_of_all(points)};
+    *c = (struct calibration){
+        .cost = *base, .median_p90_over_p10_of_points = noise_median_p90_over_p10_of_all(points)};
     /* measured points correct the formula, which is to be fitted without them */
     c->cost.points = (struct cost_points){0};
     enum status status = check_points_of_one_device(points, diag);
@@ -303,7 +303,7 @@ enum status calibrate_device(struct calibration *c, const struct points *points,
     if ((status == STATUS_OK || status == STATUS_NO) && c->family_count > 0) {
         list_unmeasured_families(c);
         raise_peak_to_fitted_rate(c);
-        if (noise_shows_disturbance(c->points_p90_over_p10, 0))
+        if (noise_shows_disturbance(c->median_p90_over_p10_of_points, 0))
             text_puts(&c->notes,
                       "device.jitter: what others disturbed says nothing of it; it stays "
                       "as the base has it\n");

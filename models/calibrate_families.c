@@ -101,7 +101,7 @@ static bool is_memory_bound(const struct calibrate_problem *problem, const struc
     if (point->work.kind == WORK_MERGE &&
         problem->calibration->cost.merge_bytes_per_element[attention_impl_of_point(point)] == 0)
         return false; /* the base does not say how often a merge touches its operands */
-    return point_is_undisturbed_op(point) &&
+    return point_is_of_op_running_alone(point) &&
            cost_memory_class_name((enum work_kind)point->work.kind) != NULL &&
            cost_memory_traffic_bytes(&problem->calibration->cost, attention_impl_of_point(point),
                                      &point->work) > 0;
@@ -254,7 +254,7 @@ enum status calibrate_memory_bandwidth(struct calibrate_problem *problem, struct
 static bool is_product_point(const struct calibrate_problem *problem, const struct point *point)
 {
     (void)problem;
-    return point_is_undisturbed_op(point) && point->work.kind == WORK_MATMUL;
+    return point_is_of_op_running_alone(point) && point->work.kind == WORK_MATMUL;
 }
 
 static bool has_points_of_dtype(const struct calibrate_problem *problem, enum dtype dtype)
@@ -361,7 +361,7 @@ static bool is_point_of_kernel(const struct point *point, struct attention_kerne
 {
     enum work_kind kind =
         kernel.pass == ATTENTION_FORWARD_PASS ? WORK_ATTENTION : WORK_ATTENTION_BACKWARD;
-    return point_is_undisturbed_op(point) && point->work.kind == kind &&
+    return point_is_of_op_running_alone(point) && point->work.kind == kind &&
            point->attention_impl == kernel.impl;
 }
 

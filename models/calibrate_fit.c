@@ -47,7 +47,7 @@ void calibrate_add_param(struct calibrate_problem *problem, const char *name, do
     assert(problem->param_count < FIT_PARAMS_MAX);
     size_t i = problem->param_count++;
     problem->param[i] = (struct fit_param){name, *slot, low, high, scale, optional};
-    problem->target[i] = slot;
+    problem->number_set_by_param[i] = slot;
     problem->unit[i] = unit;
 }
 
@@ -88,7 +88,7 @@ const char calibrate_disturbed[] = "other programs disturbed these points";
 static void set_parameters(struct calibrate_problem *problem, const double *value)
 {
     for (size_t i = 0; i < problem->param_count; i++)
-        *problem->target[i] = value[i];
+        *problem->number_set_by_param[i] = value[i];
 }
 
 static double predict_point_s(void *context, const double *value, size_t point)
@@ -234,8 +234,8 @@ enum status calibrate_fit(struct calibrate_problem *problem,
         start[i] = problem->param[i].start =
             fmin(fmax(problem->param[i].start, problem->param[i].low), problem->param[i].high);
     bool disturbed =
-        noise_shows_disturbance(problem->calibration->points_p90_over_p10,
-                                noise_p90_over_p10(problem->point, problem->point_count));
+        noise_shows_disturbance(problem->calibration->median_p90_over_p10_of_points,
+                                noise_median_p90_over_p10(problem->point, problem->point_count));
     const struct fit_problem least = {
         .name = problem->name,
         .help = problem->help,

@@ -19,7 +19,7 @@ void calibrate_jitter(struct calibration *c, const struct points *points)
     size_t count = 0;
     for (size_t i = 0; i < points->count; i++) {
         const struct point *point = &points->row[i];
-        if (point_is_undisturbed_op(point) && point->repeats >= REPEATS_MIN &&
+        if (point_is_of_op_running_alone(point) && point->repeats >= REPEATS_MIN &&
             work_kind_info((enum work_kind)point->work.kind)->stream == STREAM_COMPUTE)
             relative[count++] = (point->p90_s - point->p10_s) / P10_TO_P90 / point->median_s;
     }

@@ -285,7 +285,7 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
                             const struct calibrate_options *options, struct diag *diag)
 {
     enum status status = STATUS_OK;
-    double spread = noise_p90_over_p10_of_all(points);
+    double spread = noise_median_p90_over_p10_of_all(points);
     struct link_points chosen = {
         .point = heap_alloc(points->count + 1, sizeof(const struct point *)),
         .reduce_scatter_as_all_reduce = options->reduce_scatter_as_all_reduce,
@@ -301,7 +301,7 @@ enum status calibrate_links(struct link_calibration *links, const struct points 
         if (chosen.count == 0)
             continue;
         bool disturbed =
-            noise_shows_disturbance(spread, noise_p90_over_p10(chosen.point, chosen.count));
+            noise_shows_disturbance(spread, noise_median_p90_over_p10(chosen.point, chosen.count));
         enum status one = fit_class_or_keep_base(links, (enum calibrate_link_class) class, &chosen,
                                                  disturbed, options, diag);
         status = status == STATUS_OK ? one : status;
@@ -367,8 +367,8 @@ static void add_field_to_link_list(struct link_field_list *fields, const char *s
 }
 
 /* Adds a number that the points of a class determine, with its spread: the largest of the fit's root mean square
- * error, its leave-one-out error and the number's relative standard error, but at least CALIBRATE_SPREAD_MIN and at
- * most CALIBRATE_SPREAD_MAX. */
+ * error, its leave-one-out error and the number's relative standard error, but at least CALIBRATE_WRITTEN_SPREAD_MIN
+ * and at most CALIBRATE_WRITTEN_SPREAD_MAX. */
 static void add_fitted_field_to_link_list(struct link_field_list *fields, const char *section,
                                           const char *name, enum unit_kind unit, double value,
                                           const struct calibrated_link *link)
@@ -378,7 +378,7 @@ static void add_fitted_field_to_link_list(struct link_field_list *fields, const 
     add_field_to_link_list(fields, section, name, unit, value, link->source);
     double spread = fmax(fmax(link->rms_error, link->leave_one_out_error), own);
     fields->row[fields->count - 1].spread =
-        fmin(fmax(spread, CALIBRATE_SPREAD_MIN), CALIBRATE_SPREAD_MAX);
+        fmin(fmax(spread, CALIBRATE_WRITTEN_SPREAD_MIN), CALIBRATE_WRITTEN_SPREAD_MAX);
 }
 
 static const char raised[] = "raised to what was measured, which is above the base's; put the data "

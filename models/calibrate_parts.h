@@ -8,8 +8,8 @@
 
 /* The least and the greatest relative spread that is written into a file. A fit of a few points is never more certain
  * than the least; a number that a fit leaves undetermined is still known within a factor of e. */
-#define CALIBRATE_SPREAD_MIN 0.01
-#define CALIBRATE_SPREAD_MAX 1.0
+#define CALIBRATE_WRITTEN_SPREAD_MIN 0.01
+#define CALIBRATE_WRITTEN_SPREAD_MAX 1.0
 
 /* A family while it is fitted: its points, and for each parameter the number it sets. */
 struct calibrate_problem {
@@ -20,7 +20,8 @@ struct calibrate_problem {
     const struct point **point; /* room for all points */
     size_t point_count;
     struct fit_param param[FIT_PARAMS_MAX];
-    double *target[FIT_PARAMS_MAX]; /* the number in calibration->cost that a parameter sets */
+    double *number_set_by_param
+        [FIT_PARAMS_MAX]; /* the number in calibration->cost that a parameter sets */
     enum unit_kind unit[FIT_PARAMS_MAX];
     size_t param_count;
     double rms_error_limit;

@@ -13,7 +13,7 @@
 static const struct {
     enum unit_kind unit;
     /* the unit is used for values of at least this; of several such rows the first counts */
-    double least_value;
+    double least_value_for_unit;
     double scale;
     const char *name;
 } prefixes[] = {
@@ -38,7 +38,7 @@ static const struct {
 void calibrate_append_quantity_to_text(struct text *out, enum unit_kind unit, double value)
 {
     for (size_t i = 0; i < ARRAY_LEN(prefixes); i++)
-        if (prefixes[i].unit == unit && value >= prefixes[i].least_value) {
+        if (prefixes[i].unit == unit && value >= prefixes[i].least_value_for_unit) {
             text_printf(out, "%.6g %s", value / prefixes[i].scale, prefixes[i].name);
             return;
         }
@@ -106,10 +106,10 @@ static void open_objects_of_path(struct device_file_writer *w, const char *path,
 
 /* The spread of a number is the larger of two values: its relative standard error, and the
  * leave-one-out error of the family's fit (the fit's root mean square error if no point could be
- * left out). If both are below CALIBRATE_SPREAD_MIN, as for a number that a single point
+ * left out). If both are below CALIBRATE_WRITTEN_SPREAD_MIN, as for a number that a single point
  * determined, the spread comes from the repeats of points: p90 - p10 of a normal distribution is
  * 2.56 standard deviations, so it is log(p90 / p10) / 2.56. The result lies between
- * CALIBRATE_SPREAD_MIN and CALIBRATE_SPREAD_MAX. */
+ * CALIBRATE_WRITTEN_SPREAD_MIN and CALIBRATE_WRITTEN_SPREAD_MAX. */
 double calibration_number_spread(const struct calibration *c, const struct calibrate_number *number)
 {
     if (number->origin != CALIBRATE_FITTED)
@@ -119,9 +119,10 @@ double calibration_number_spread(const struct calibration *c, const struct calib
         family->points_left_out_one_by_one > 0 ? family->leave_one_out_error : family->rms_error;
     double own = number->value > 0 ? number->standard_error / number->value : 0;
     double spread = fmax(left, own);
-    if (spread < CALIBRATE_SPREAD_MIN)
-        spread = fmax(log(fmax(c->points_p90_over_p10, 1)) / 2.56, CALIBRATE_SPREAD_MIN);
-    return fmin(spread, CALIBRATE_SPREAD_MAX);
+    if (spread < CALIBRATE_WRITTEN_SPREAD_MIN)
+        spread = fmax(log(fmax(c->median_p90_over_p10_of_points, 1)) / 2.56,
+                      CALIBRATE_WRITTEN_SPREAD_MIN);
+    return fmin(spread, CALIBRATE_WRITTEN_SPREAD_MAX);
 }
 
 static void write_number(struct device_file_writer *w, const struct calibration *c,
@@ -133,7 +134,8 @@ static void write_number(struct device_file_writer *w, const struct calibration 
                                    number->source_text, calibration_number_spread(c, number));
 }
 
-static void write_calibration(struct device_file_writer *w, const struct calibrate_family *family)
+static void write_calibrated_range_of_family(struct device_file_writer *w,
+                                             const struct calibrate_family *family)
 {
     const struct cost_calibrated_range *calibration = &family->calibration;
     open_objects_of_path(w, family->name, strlen(family->name));
@@ -169,7 +171,7 @@ static void write_numbers_under(struct device_file_writer *w, const struct calib
         }
     for (size_t i = 0; i < c->family_count; i++)
         if (strcmp(c->family[i].name, prefix) == 0)
-            write_calibration(w, &c->family[i]);
+            write_calibrated_range_of_family(w, &c->family[i]);
 }
 
 void calibration_print_device(const struct calibration *calibration, const char *name,
@@ -288,8 +290,8 @@ void calibration_print_noise(const struct calibration *c, const char *base, stru
 {
     struct text disturbed = {0}, refused = {0};
     text_printf(out, "spread     the middle point's p90 is %.2f times its p10%s\n",
-                c->points_p90_over_p10,
-                noise_shows_disturbance(c->points_p90_over_p10, 0)
+                c->median_p90_over_p10_of_points,
+                noise_shows_disturbance(c->median_p90_over_p10_of_points, 0)
                     ? ": other programs took the processors meanwhile (1.2 to 1.3 is usual)"
                     : "");
     calibrate_append_line_of_fallbacks(c->fallback, c->fallback_count, false, true,

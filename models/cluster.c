@@ -186,7 +186,7 @@ bool cluster_fact_is_measured(const struct cluster_fact *fact)
 
 /* ---- ranks ---- */
 
-struct cluster_place cluster_place(const struct cluster *cluster, int64_t rank)
+struct cluster_place cluster_place_of_rank(const struct cluster *cluster, int64_t rank)
 {
     assert(rank >= 0 && rank < cluster->gpus);
     int64_t node = rank / cluster->gpus_per_node;

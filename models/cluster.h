@@ -133,9 +133,9 @@ struct host {
     int64_t sockets;
     /* bytes/s of one socket's memory, reads and writes together, as STREAM measures it */
     double memory_bytes_per_s;
-    double socket_link_bytes_per_s;   /* between two sockets; 0 when there is one socket */
-    double to_pageable_bytes_per_s;   /* one copy to freshly allocated pageable memory */
-    double from_pageable_bytes_per_s; /* one copy from pageable memory */
+    double socket_link_bytes_per_s;       /* between two sockets; 0 when there is one socket */
+    double d2h_to_pageable_bytes_per_s;   /* one copy to freshly allocated pageable memory */
+    double h2d_from_pageable_bytes_per_s; /* one copy from pageable memory */
     /* bytes/s of host memory that AdamW moves on all cores; 0: it is cpu.stream_fraction (in the device's costs) times
      * the memory_bytes_per_s of all sockets together */
     double adam_bytes_per_s;
@@ -164,7 +164,7 @@ struct cluster {
     const char *name, *summary;
     /* Nodes of up to four GPUs may be boards with or without a switch. If the one-line form does not say which, this is
      * the line for boards without a switch ("2x4xh100:board=mesh"), for a message; else NULL. */
-    const char *line_with_other_wiring;
+    const char *line_with_mesh_board;
     bool is_ideal; /* infinite links and memory (INFINITY), zero latency, work takes flops / peak */
 
     int64_t nodes;         /* in use */
@@ -259,7 +259,7 @@ enum status cluster_share_gpu(struct cluster *cluster, struct arena *arena, int6
 bool cluster_fact_is_measured(const struct cluster_fact *fact);
 
 /* Returns the place of a rank in [0, gpus): ranks fill node after node. */
-struct cluster_place cluster_place(const struct cluster *cluster, int64_t rank);
+struct cluster_place cluster_place_of_rank(const struct cluster *cluster, int64_t rank);
 
 /* Returns the number of channels that NCCL uses for a collective between domains, given the number of its rings: two
  * for each ring, or four on compute capability 9.0 and later if two make fewer than 16 in all (NCCL,

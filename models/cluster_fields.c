@@ -93,8 +93,8 @@ const struct cluster_field cluster_fields[CLUSTER_FIELD_COUNT] = {
     SUB("host", "sockets",          WHOLE_NUMBER, ALWAYS,  host.sockets,                   LIMITS_FROM_TO(1, 64)),
     SUB("host", "memory_bandwidth", BYTES_PER_S,  ALWAYS,  host.memory_bytes_per_s,        LIMITS_POSITIVE),
     SUB("host", "socket_link",      BYTES_PER_S,  SOCKETS, host.socket_link_bytes_per_s,   LIMITS_POSITIVE),
-    SUB("host", "to_pageable",      BYTES_PER_S,  ALWAYS,  host.to_pageable_bytes_per_s,   LIMITS_POSITIVE),
-    SUB("host", "from_pageable",    BYTES_PER_S,  ALWAYS,  host.from_pageable_bytes_per_s, LIMITS_POSITIVE),
+    SUB("host", "to_pageable",      BYTES_PER_S,  ALWAYS,  host.d2h_to_pageable_bytes_per_s,   LIMITS_POSITIVE),
+    SUB("host", "from_pageable",    BYTES_PER_S,  ALWAYS,  host.h2d_from_pageable_bytes_per_s, LIMITS_POSITIVE),
     SUB("host", "adam",             BYTES_PER_S,  NEVER,   host.adam_bytes_per_s,          LIMITS_FROM_ZERO),
 };
 /* clang-format on */

@@ -424,7 +424,7 @@ enum status cluster_parse_line(struct cluster *cluster, struct arena *arena, con
                                     cut ? cluster->name : cluster->summary);
     cluster->name = name;
     if (line.fits_on_mesh_board && !line.board_set)
-        cluster->line_with_other_wiring =
+        cluster->line_with_mesh_board =
             arena_printf(arena, "%s%sboard=mesh", name, strchr(name, ':') ? "," : ":");
     cluster_set_derived_members(cluster);
     return cluster_check(cluster, diag);

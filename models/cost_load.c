@@ -77,7 +77,7 @@ static enum status read_base(struct cost_reader reader, struct json_node root)
     enum status status = json_as_string(node, &base, reader.diag);
     if (status != STATUS_OK)
         return status;
-    if (reader.base_depth >= BASE_DEPTH_MAX)
+    if (reader.file_depth_in_base_chain >= BASE_DEPTH_MAX)
         return json_error(node, reader.diag,
                           "bases nest more than %d deep; does '%s' build on itself?",
                           BASE_DEPTH_MAX, base);
@@ -87,7 +87,7 @@ static enum status read_base(struct cost_reader reader, struct json_node root)
         return status;
     struct text text = {0};
     status = text_read_with_byte_limit(&text, path, TEXT_CONFIGURATION_BYTES_MAX, reader.diag);
-    reader.base_depth++;
+    reader.file_depth_in_base_chain++;
     if (status == STATUS_OK)
         status = read_document(reader, path, text.data ? text.data : "", text.size);
     text_release(&text);
@@ -203,7 +203,7 @@ static enum status read_root(struct cost_reader reader, struct json_node root)
         if (status == STATUS_OK)
             status = cost_read_attention(reader, node);
     }
-    if (status == STATUS_OK && reader.base_depth == 0)
+    if (status == STATUS_OK && reader.file_depth_in_base_chain == 0)
         status = check_complete(reader, root);
     return status;
 }

@@ -112,7 +112,7 @@ static double point_s_at_clock(const struct device_cost *cost, const struct cost
 /* The measured points that have the sides of a work. Only those count that differ from it in the fewest attributes, and
  * of these only the ones measured at the wanted clock, if there are any. */
 struct same_sides_points {
-    int count_attribute_differences; /* number of attributes in which they differ; INT_MAX: there are no points */
+    int differing_attribute_count; /* number of attributes in which they differ; INT_MAX: there are no points */
     bool is_measured_at_wanted_clock; /* they were measured at the wanted clock */
     double log_ratio_sum;             /* sum of the logarithms of measured time / formula */
     int point_count;
@@ -122,14 +122,14 @@ struct same_sides_points {
 static void add_same_sides_point(struct same_sides_points *found, int apart,
                                  bool is_measured_at_wanted_clock, double log_ratio)
 {
-    if (apart > found->count_attribute_differences ||
-        (apart == found->count_attribute_differences && found->is_measured_at_wanted_clock &&
+    if (apart > found->differing_attribute_count ||
+        (apart == found->differing_attribute_count && found->is_measured_at_wanted_clock &&
          !is_measured_at_wanted_clock))
         return;
-    if (apart < found->count_attribute_differences ||
+    if (apart < found->differing_attribute_count ||
         is_measured_at_wanted_clock != found->is_measured_at_wanted_clock)
         *found =
-            (struct same_sides_points){.count_attribute_differences = apart,
+            (struct same_sides_points){.differing_attribute_count = apart,
                                        .is_measured_at_wanted_clock = is_measured_at_wanted_clock};
     found->log_ratio_sum += log_ratio;
     found->point_count++;
@@ -139,7 +139,7 @@ double cost_points_s(const struct device_cost *cost, enum attention_impl impl,
                      const struct work *work, enum cost_clock_kind clock, cost_function *formula)
 {
     struct nearest_points near = {0};
-    struct same_sides_points found = {.count_attribute_differences = INT_MAX};
+    struct same_sides_points found = {.differing_attribute_count = INT_MAX};
     for (size_t i = 0; i < cost->points.count && can_kind_have_points((enum work_kind)work->kind);
          i++) {
         const struct cost_point *point = &cost->points.row[i];

@@ -13,7 +13,7 @@ struct cost_reader {
     struct arena *arena;
     struct diag *diag;
     /* which file is read. 0: the file that was asked for; 1: its base; 2: the base of its base; and so on */
-    int base_depth;
+    int file_depth_in_base_chain;
 };
 
 /* Returns a copy of text that lives as long as the costs. */

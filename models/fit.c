@@ -409,7 +409,8 @@ static void scale_rates_to_measured(struct fit_search *search)
 
 /* Fits the problem. Whether points depend on an optional parameter may change with the values, so it is decided anew
  * before each fit. The fit is repeated until these decisions no longer change, at most four times in all. */
-static enum status refit_until_stable(struct fit_search *search, struct loc at, struct diag *diag)
+static enum status refit_until_optional_params_settle(struct fit_search *search, struct loc at,
+                                                      struct diag *diag)
 {
     for (int pass = 0; pass < 4; pass++) {
         enum fit_state before[FIT_PARAMS_MAX];
@@ -452,7 +453,7 @@ enum status fit_run(struct fit *fit, const struct fit_problem *problem, struct l
     for (size_t i = 0; i < problem->param_count; i++)
         search.value[i] = problem->param[i].start;
     scale_rates_to_measured(&search);
-    enum status status = refit_until_stable(&search, at, diag);
+    enum status status = refit_until_optional_params_settle(&search, at, diag);
     if (status != STATUS_OK)
         goto out;
     memcpy(fit->value, search.value, sizeof fit->value);

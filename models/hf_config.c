@@ -281,7 +281,7 @@ static enum status read_size_or_default(const struct hf_reader *r, const char *k
                                         const char *name, int64_t otherwise)
 {
     if (otherwise > 0 && !hf_has_value(r, key)) {
-        *transformer_field_size_pointer(r->t, transformer_field_find(name)) = otherwise;
+        *transformer_field_integer_pointer(r->t, transformer_field_find(name)) = otherwise;
         return STATUS_OK;
     }
     return hf_read_size(r, key, name);

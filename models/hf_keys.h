@@ -32,7 +32,7 @@ enum hf_family_bit {
     HF_EXPERTS = 1 << 18,             /* mixtures of experts (models/hf_experts.c) */
     HF_ALL = (1 << 19) - 1,
     /* all families but GPT-2, whose keys have names of their own and whose positions are learned */
-    HF_ROPE = HF_ALL & ~HF_GPT2,
+    HF_ALL_BUT_GPT2 = HF_ALL & ~HF_GPT2,
 };
 
 /* Parts of a model that are not read for some families; only a dense proxy can represent such a model

@@ -42,7 +42,8 @@ static const struct proxy_family {
     int64_t default_shared_expert_count;
     /* default of the width of all shared experts together; 0: it follows from their number */
     int64_t shared_width;
-    int64_t dense_first; /* default of the number of first layers without experts */
+    /* default of the number of first layers without experts */
+    int64_t default_first_dense_layer_count;
     /* default of the period, in layers, in which one layer has experts; 0: all layers have */
     int64_t default_expert_layer_period;
 } families[] = {
@@ -66,13 +67,13 @@ static const struct proxy_family {
       .rope_theta = 5e5, .has_windows = true, .window = 8192, .full_attention_every = 4, .window_key = "attention_chunk_size"},
      .default_experts_per_token = 1, .default_shared_expert_count = 1},
     {{"glm4_moe", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS, .kv_heads = 8, .attention_bias_is_qkv_only = true},
-     .default_experts_per_token = 8, .expert_width = 1408, .default_shared_expert_count = 1, .dense_first = 1},
+     .default_experts_per_token = 8, .expert_width = 1408, .default_shared_expert_count = 1, .default_first_dense_layer_count = 1},
     {{"dbrx", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS, .norm = NORM_LAYERNORM}, .default_experts_per_token = 1},
     {{"deepseek_v2", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LATENT_ATTENTION}, .default_experts_per_token = -1, .expert_width = 1407, .default_shared_expert_count = 2},
     {{"deepseek_v3", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LATENT_ATTENTION},
-     .default_experts_per_token = 8, .expert_width = 2048, .default_shared_expert_count = 1, .dense_first = 3},
+     .default_experts_per_token = 8, .expert_width = 2048, .default_shared_expert_count = 1, .default_first_dense_layer_count = 3},
     {{"kimi_k2", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LATENT_ATTENTION},
-     .default_experts_per_token = 8, .expert_width = 2048, .default_shared_expert_count = 1, .dense_first = 3},
+     .default_experts_per_token = 8, .expert_width = 2048, .default_shared_expert_count = 1, .default_first_dense_layer_count = 3},
     {{"minicpm3", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_LATENT_ATTENTION, .tied_by_default = true}, .default_experts_per_token = 0},
     {{"qwen3_next", HF_READ_AS_DENSE_PROXY, .parts = HF_PART_EXPERTS | HF_PART_LINEAR_ATTENTION, .kv_heads = 2, .head_dim = 256, .qk_norm = true},
      .default_experts_per_token = 10, .expert_width = 512, .shared_width = 512},
@@ -190,7 +191,8 @@ static int64_t count_expert_layers(struct reader *r, const struct proxy_family *
     struct json_node sparse, dense;
     read_layer_list(r, "moe_layers", &sparse);
     read_layer_list(r, "mlp_only_layers", &dense);
-    const int64_t first = read_first_size_or_default(r, "first_k_dense_replace", f->dense_first);
+    const int64_t first =
+        read_first_size_or_default(r, "first_k_dense_replace", f->default_first_dense_layer_count);
     int64_t period = read_first_size_or_default(
         r, "decoder_sparse_step|expert_layer_period|interleave_moe_layer_step",
         f->default_expert_layer_period);

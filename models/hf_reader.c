@@ -55,7 +55,7 @@ enum status hf_read_size(const struct hf_reader *r, const char *key, const char 
     const struct transformer_field *field = transformer_field_find(name);
     assert(field != NULL);
     return json_get_i64(r->root, key, 1, (int64_t)field->high,
-                        transformer_field_size_pointer(r->t, field), r->diag);
+                        transformer_field_integer_pointer(r->t, field), r->diag);
 }
 
 struct json_node hf_rope_parameters_of_full_layers(struct json_node parameters)

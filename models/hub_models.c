@@ -110,10 +110,10 @@ const char *hub_model_find_preset(const char *name)
     return NULL;
 }
 
-struct hub_model_path hub_model_path_at(size_t i)
+struct hub_model_with_preset hub_model_at(size_t i)
 {
     for (size_t k = 0; k < ARRAY_LEN(models); k++)
         if (models[k].path != NULL && i-- == 0)
-            return (struct hub_model_path){models[k].path, models[k].model};
-    return (struct hub_model_path){0};
+            return (struct hub_model_with_preset){models[k].path, models[k].model};
+    return (struct hub_model_with_preset){0};
 }

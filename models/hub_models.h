@@ -10,11 +10,11 @@
 const char *hub_model_find_preset(const char *name);
 
 /* A known model: its path on the hub ("Qwen/Qwen3-8B"), and the preset or line of fields that has its sizes. */
-struct hub_model_path {
+struct hub_model_with_preset {
     const char *path, *preset_or_fields;
 };
 /* Returns known model i, from 0. Of models with the same sizes only one is listed. If i is too large, the path in the
  * result is NULL. */
-struct hub_model_path hub_model_path_at(size_t i);
+struct hub_model_with_preset hub_model_at(size_t i);
 
 #endif

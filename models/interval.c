@@ -32,9 +32,9 @@ enum status evidence_load_shipped(struct evidence *evidence, struct diag *diag)
 {
     enum status status = residuals_load_shipped(&evidence->runs, diag);
     if (status == STATUS_OK)
-        status = deviations_load_shipped(&evidence->deviations, diag);
+        status = deviations_load_shipped(&evidence->feature_standard_deviations, diag);
     if (status == STATUS_OK)
-        evidence_find_explained_runs(evidence);
+        evidence_mark_explained_runs(evidence);
     return status;
 }
 
@@ -51,8 +51,8 @@ void evidence_release(struct evidence *evidence)
 
 /* True if the model explains a source: the root mean square of the errors of its rows is at most
  * EXPLAINED_ERROR. Rows that did not measure the figure do not count. */
-static bool is_run_residual_explained(const struct residuals *runs, enum residual_quantity of,
-                                      const char *source)
+static bool is_source_explained_by_model(const struct residuals *runs, enum residual_quantity of,
+                                         const char *source)
 {
     double squares = 0;
     size_t rows = 0;
@@ -66,7 +66,7 @@ static bool is_run_residual_explained(const struct residuals *runs, enum residua
     return squares <= EXPLAINED_ERROR * EXPLAINED_ERROR * (double)rows;
 }
 
-void evidence_find_explained_runs(struct evidence *evidence)
+void evidence_mark_explained_runs(struct evidence *evidence)
 {
     const struct residuals *runs = &evidence->runs;
     for (int of = 0; of < RESIDUAL_COUNT; of++) {
@@ -76,7 +76,8 @@ void evidence_find_explained_runs(struct evidence *evidence)
         for (size_t i = 0; i < runs->row_count; i++)
             evidence->is_run_residual_explained[of][i] =
                 !isnan(runs->rows[i].log_ratio[of]) &&
-                is_run_residual_explained(runs, (enum residual_quantity)of, runs->rows[i].source);
+                is_source_explained_by_model(runs, (enum residual_quantity)of,
+                                             runs->rows[i].source);
     }
 }
 
@@ -104,8 +105,8 @@ static bool is_run_of_neutral_profile(const struct residual *run)
 
 /* True if the layouts of both runs have the mechanism. For MECHANISM_CONTEXT both must have the same kind of context
  * parallelism; for MECHANISM_DATA_PARALLEL_ONLY both must have none of the others. */
-static bool has_mechanism(const struct residual *row, enum mechanism mechanism,
-                          const struct residual *run)
+static bool is_mechanism_of_both_runs(const struct residual *row, enum mechanism mechanism,
+                                      const struct residual *run)
 {
     switch (mechanism) {
     case MECHANISM_TENSOR:
@@ -118,8 +119,8 @@ static bool has_mechanism(const struct residual *row, enum mechanism mechanism,
         return row->host_optimizer && run->host_optimizer;
     default:
         for (int m = 0; m < MECHANISM_DATA_PARALLEL_ONLY; m++)
-            if (has_mechanism(row, (enum mechanism)m, row) ||
-                has_mechanism(run, (enum mechanism)m, run))
+            if (is_mechanism_of_both_runs(row, (enum mechanism)m, row) ||
+                is_mechanism_of_both_runs(run, (enum mechanism)m, run))
                 return false;
         return true;
     }
@@ -132,7 +133,7 @@ static bool are_runs_of_same_layout(const struct residual *a, const struct resid
            strcmp(a->context, b->context) == 0 && a->host_optimizer == b->host_optimizer;
 }
 
-static bool is_offloaded(const struct residual *run)
+static bool has_offloaded_activations(const struct residual *run)
 {
     return strstr(run->activations, "offload") != NULL;
 }
@@ -150,7 +151,7 @@ static bool is_within_size_factor(double a, double b)
 
 static bool are_runs_of_similar_size(const struct residual *a, const struct residual *b)
 {
-    return is_offloaded(a) == is_offloaded(b) &&
+    return has_offloaded_activations(a) == has_offloaded_activations(b) &&
            is_within_size_factor((double)a->parameters, (double)b->parameters) &&
            is_within_size_factor((double)a->gpus, (double)b->gpus) &&
            is_within_size_factor((double)a->seq_len * (double)a->sequences,
@@ -182,7 +183,7 @@ static bool has_measured_run_like(const struct measured_rows *measured, const st
             ((shared & TRAIT_SAME_KERNEL) == 0 || strcmp(row->attention, run->attention) == 0) &&
             ((shared & TRAIT_SAME_LAYOUT) == 0 || are_runs_of_same_layout(row, run)) &&
             ((shared & TRAIT_SAME_SIZE) == 0 || are_runs_of_similar_size(row, run)) &&
-            (mechanism == MECHANISM_COUNT || has_mechanism(row, mechanism, run)))
+            (mechanism == MECHANISM_COUNT || is_mechanism_of_both_runs(row, mechanism, run)))
             return true;
     }
     return false;
@@ -227,7 +228,7 @@ static void add_unmeasured_layout_features(struct interval *interval,
         return;
     for (int m = 0; m < MECHANISM_COUNT; m++) {
         const enum mechanism mechanism = (enum mechanism)m;
-        if (!has_mechanism(run, mechanism, run) ||
+        if (!is_mechanism_of_both_runs(run, mechanism, run) ||
             (!all_unmeasured && has_measured_run_like(measured, run, pool, mechanism)))
             continue;
         bool elsewhere =
@@ -254,7 +255,7 @@ static void find_unmeasured_features(struct interval *interval, const struct evi
                                      enum residual_quantity of, const struct residual *run,
                                      const char *without)
 {
-    const double *deviation = evidence->deviations.log_deviation[of];
+    const double *deviation = evidence->feature_standard_deviations.log_deviation[of];
     const struct measured_rows measured = {&evidence->runs, evidence->is_run_residual_explained[of],
                                            without};
     interval->unmeasured_count = 0;
@@ -277,7 +278,7 @@ static void find_unmeasured_features(struct interval *interval, const struct evi
                                  fmin(1, SHORT_LAYER_S / run->layer_s));
 }
 
-static double variance_of_interval(const struct interval *interval, double base)
+static double variance_from_base_and_features(const struct interval *interval, double base)
 {
     double sum = base * base;
     for (uint32_t i = 0; i < interval->unmeasured_count; i++)
@@ -290,7 +291,8 @@ static double variance_of_interval(const struct interval *interval, double base)
 /* Returns the covariance of the errors of runs i and j: 0.5 (base^2 + sum over k of sqrt(v(k, i) v(k, j))). base is the
  * standard deviation of FEATURE_BASE, which every run has. The sum is over the features k that are unmeasured for both
  * runs; v(k, i) is the variance that feature k adds to run i. */
-static double covariance(const struct interval *a, const struct interval *b, double base)
+static double covariance_of_run_errors(const struct interval *a, const struct interval *b,
+                                       double base)
 {
     double sum = base * base;
     for (uint32_t i = 0; i < a->unmeasured_count; i++)
@@ -302,9 +304,9 @@ static double covariance(const struct interval *a, const struct interval *b, dou
 }
 
 /* Conditions the interval of a new run on the residuals r of n own runs. c is the vector of the covariances of the own
- * runs with the new one (covariance()). K is the matrix of the covariances of the own runs, to which 0.5 s(i)^2 is
- * added on the diagonal, where s(i) is the standard deviation of run i. With a = K^-1 c, the shift grows by a . r, and
- * *variance falls by a . c. */
+ * runs with the new one (covariance_of_run_errors()). K is the matrix of the covariances of the own runs, to which 0.5
+ * s(i)^2 is added on the diagonal, where s(i) is the standard deviation of run i. With a = K^-1 c, the shift grows by a
+ * . r, and *variance falls by a . c. */
 static void condition_interval_on_own_runs(struct interval *interval, double *variance,
                                            const struct interval *own, const double *residual,
                                            size_t n, double base)
@@ -312,12 +314,13 @@ static void condition_interval_on_own_runs(struct interval *interval, double *va
     gsl_matrix *k = gsl_matrix_alloc(n, n);
     gsl_vector *covariance_with_new = gsl_vector_alloc(n), *a = gsl_vector_alloc(n);
     for (size_t i = 0; i < n; i++) {
-        gsl_vector_set(covariance_with_new, i, covariance(&own[i], interval, base));
+        gsl_vector_set(covariance_with_new, i, covariance_of_run_errors(&own[i], interval, base));
         for (size_t j = 0; j < n; j++)
-            gsl_matrix_set(
-                k, i, j,
-                covariance(&own[i], &own[j], base) +
-                    (i == j ? (1 - ERROR_CORRELATION) * variance_of_interval(&own[i], base) : 0));
+            gsl_matrix_set(k, i, j,
+                           covariance_of_run_errors(&own[i], &own[j], base) +
+                               (i == j ? (1 - ERROR_CORRELATION) *
+                                             variance_from_base_and_features(&own[i], base)
+                                       : 0));
     }
     gsl_linalg_cholesky_decomp1(k);
     gsl_linalg_cholesky_solve(k, covariance_with_new, a);
@@ -349,8 +352,9 @@ static void apply_own_runs(struct interval *interval, double *variance,
         residual[n++] = rows->rows[i].log_ratio[of];
     }
     if (n > 0)
-        condition_interval_on_own_runs(interval, variance, own, residual, n,
-                                       evidence->deviations.log_deviation[of][FEATURE_BASE]);
+        condition_interval_on_own_runs(
+            interval, variance, own, residual, n,
+            evidence->feature_standard_deviations.log_deviation[of][FEATURE_BASE]);
     interval->own_run_count = (uint32_t)n;
     free(own);
     free(residual);
@@ -360,11 +364,11 @@ struct interval interval_of_run(const struct evidence *evidence, enum residual_q
                                 const struct residual *run, const char *without)
 {
     struct interval interval = {.low = NAN, .high = NAN, .log_standard_deviation = NAN};
-    const double base = evidence->deviations.log_deviation[of][FEATURE_BASE];
+    const double base = evidence->feature_standard_deviations.log_deviation[of][FEATURE_BASE];
     if (!(base > 0))
         return interval;
     find_unmeasured_features(&interval, evidence, of, run, without);
-    double variance = variance_of_interval(&interval, base);
+    double variance = variance_from_base_and_features(&interval, base);
     const double slower = of == RESIDUAL_TIME ? 2 - base * base / variance : 1;
     apply_own_runs(&interval, &variance, evidence, of, without);
     interval.log_standard_deviation = sqrt(variance);
@@ -391,11 +395,11 @@ double interval_high(const struct interval *interval, double predicted)
 
 struct interval interval_of_reciprocal(const struct interval *interval)
 {
-    struct interval reciprocal = *interval;
-    reciprocal.low = -interval->high;
-    reciprocal.high = -interval->low;
-    reciprocal.log_shift_by_own_runs = -interval->log_shift_by_own_runs;
-    return reciprocal;
+    struct interval reciprocal_interval = *interval;
+    reciprocal_interval.low = -interval->high;
+    reciprocal_interval.high = -interval->low;
+    reciprocal_interval.log_shift_by_own_runs = -interval->log_shift_by_own_runs;
+    return reciprocal_interval;
 }
 
 double interval_fit_probability(const struct interval *interval, double needed, double limit)

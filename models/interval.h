@@ -37,16 +37,17 @@ enum mechanism {
 struct evidence {
     struct residuals runs; /* measured runs of published sources */
     /* [runs] true if the run measures the figure and the model explains its source: the root mean square of the
-     * source's errors is at most 15 %. evidence_find_explained_runs() sets it. */
+     * source's errors is at most 15 %. evidence_mark_explained_runs() sets it. */
     bool *is_run_residual_explained[RESIDUAL_COUNT];
-    struct deviations deviations; /* the standard deviation that each unmeasured feature adds */
-    struct residuals own_runs;    /* the user's own measured runs */
+    /* the standard deviation that each unmeasured feature adds */
+    struct deviations feature_standard_deviations;
+    struct residuals own_runs; /* the user's own measured runs */
 };
 
 /* Loads the data that ships with the program. If the data folder does not have it, there are no intervals. */
 enum status evidence_load_shipped(struct evidence *evidence, struct diag *diag);
 /* Sets is_run_residual_explained from `runs`; call it again when `runs` has changed. */
-void evidence_find_explained_runs(struct evidence *evidence);
+void evidence_mark_explained_runs(struct evidence *evidence);
 void evidence_release(struct evidence *evidence);
 
 /* A feature of a run that no measured run has, with its variance. */

@@ -105,11 +105,12 @@ double mfu_model_flops(enum mfu_convention convention, const struct transformer 
     /* the share of causal pairs that windows or block-sparse attention leave visible; exactly 1 without them */
     const double seen = transformer_visible_attention_flops(t, seq_len) /
                         transformer_layer_attention_flops(t, seq_len, true);
-    return mfu_visible_flops(convention, t, seq_len, sequences, recomputes, seen);
+    return mfu_model_flops_of_visible_share(convention, t, seq_len, sequences, recomputes, seen);
 }
 
-double mfu_visible_flops(enum mfu_convention convention, const struct transformer *t,
-                         int64_t seq_len, int64_t sequences, bool recomputes, double seen)
+double mfu_model_flops_of_visible_share(enum mfu_convention convention, const struct transformer *t,
+                                        int64_t seq_len, int64_t sequences, bool recomputes,
+                                        double seen)
 {
     assert((unsigned)convention < MFU_CONVENTION_COUNT);
     const struct mfu_row *row = &mfu_table[convention];

@@ -49,8 +49,9 @@ double mfu_model_flops(enum mfu_convention convention, const struct transformer 
 
 /* Does what mfu_model_flops() does, with the share of causal pairs that is visible as an argument: `seen` also depends
  * on packed documents. */
-double mfu_visible_flops(enum mfu_convention convention, const struct transformer *t,
-                         int64_t seq_len, int64_t sequences, bool recomputes, double seen);
+double mfu_model_flops_of_visible_share(enum mfu_convention convention, const struct transformer *t,
+                                        int64_t seq_len, int64_t sequences, bool recomputes,
+                                        double seen);
 
 /* Returns MFU as a fraction: mfu_model_flops() over the flops that `devices` devices can do in step_s seconds at their
  * peak. */

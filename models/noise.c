@@ -12,7 +12,7 @@ static const int64_t REPEATS_MIN = 5;
  * the points of one fit, which may be larger on an idle machine: 1.6 for the short times of the issuing thread. */
 static const double ALL_LIMIT = 1.5, OWN_LIMIT = 2;
 
-double noise_p90_over_p10(const struct point *const *point, size_t count)
+double noise_median_p90_over_p10(const struct point *const *point, size_t count)
 {
     double *spread = heap_alloc(count + 1, sizeof *spread), middle = 0;
     size_t kept = 0;
@@ -27,12 +27,12 @@ double noise_p90_over_p10(const struct point *const *point, size_t count)
     return middle;
 }
 
-double noise_p90_over_p10_of_all(const struct points *points)
+double noise_median_p90_over_p10_of_all(const struct points *points)
 {
     const struct point **point = heap_alloc(points->count + 1, sizeof(const struct point *));
     for (size_t i = 0; i < points->count; i++)
         point[i] = &points->row[i];
-    double spread = noise_p90_over_p10(point, points->count);
+    double spread = noise_median_p90_over_p10(point, points->count);
     free((void *)point);
     return spread;
 }

@@ -8,12 +8,12 @@
 
 /* Return the median of p90 / p10 over those points that were repeated often enough to have both; 0 if none was. 1 means
  * that all repeats took the same time. */
-double noise_p90_over_p10(const struct point *const *point, size_t count);
-double noise_p90_over_p10_of_all(const struct points *points);
+double noise_median_p90_over_p10(const struct point *const *point, size_t count);
+double noise_median_p90_over_p10_of_all(const struct points *points);
 
 /* True if the repeats of points differ so much that other programs probably disturbed them. all: the result of
- * noise_p90_over_p10_of_all(); own: that of noise_p90_over_p10() for the points of a fit. One that is 0 does not
- * count. */
+ * noise_median_p90_over_p10_of_all(); own: that of noise_median_p90_over_p10() for the points of a fit. One that is 0
+ * does not count. */
 bool noise_shows_disturbance(double all, double own);
 
 #endif

@@ -38,7 +38,7 @@ static const char *const role_names[POINT_ROLE_COUNT] = {
  * finite. */
 static const double LONGEST_S = 1e9;
 
-bool point_is_undisturbed_op(const struct point *point)
+bool point_is_of_op_running_alone(const struct point *point)
 {
     return point->role == POINT_WORK || point->role == POINT_STEP;
 }
@@ -93,7 +93,7 @@ const char *points_header_value(const struct points *points, const char *key)
 struct reader {
     struct points *points;
     const char *name; /* in the arena */
-    size_t first_header_line;
+    size_t first_header_line_index;
     bool has_column_names;
     uint16_t nodes;
     bool loopback;
@@ -124,7 +124,7 @@ static enum status read_comment(void *context, struct loc at, const char *text, 
         return diag_error(
             diag, at, STATUS_BAD_INPUT,
             "this header line is not UTF-8, but it is copied into the device file, which must be");
-    for (size_t i = reader->first_header_line; i < points->header_count; i++)
+    for (size_t i = reader->first_header_line_index; i < points->header_count; i++)
         if (strcmp(points->header_line[i].key, key) == 0)
             return diag_error(diag, at, STATUS_BAD_INPUT, "header key '%s' stands twice", key);
     int64_t nodes;
@@ -344,7 +344,7 @@ enum status points_parse(struct points *points, const char *name, const char *da
 {
     struct reader reader = {.points = points,
                             .name = arena_text(&points->arena, name, strlen(name)),
-                            .first_header_line = points->header_count,
+                            .first_header_line_index = points->header_count,
                             .nodes = 1};
     const struct record_handler handler = {&reader, read_row, read_comment};
     enum status status = records_parse(name, data, size, &handler, diag);

@@ -103,6 +103,6 @@ void points_print_params(const struct work *work, struct text *out);
 const char *point_role_name(enum point_role role);
 
 /* True if the point is the time of an op that runs with nothing beside it: its role is POINT_WORK or POINT_STEP. */
-bool point_is_undisturbed_op(const struct point *point);
+bool point_is_of_op_running_alone(const struct point *point);
 
 #endif

@@ -84,8 +84,8 @@ int64_t scaling_layout_scale_count(const struct scaling_layout *layout)
                : scale_count(layout, layout->groups, layout->rows);
 }
 
-int64_t scaling_layout_first_scale(const struct scaling_layout *layout, int64_t group,
-                                   int64_t first)
+int64_t scaling_layout_first_scale_of_group(const struct scaling_layout *layout, int64_t group,
+                                            int64_t first)
 {
     return scale_count(layout, group, first);
 }

@@ -55,7 +55,7 @@ struct scaling_layout {
 int64_t scaling_layout_scale_count(const struct scaling_layout *layout);
 
 /* Returns the index of the first scale of matrix `group`, which begins at row `first` of all rows. */
-int64_t scaling_layout_first_scale(const struct scaling_layout *layout, int64_t group,
-                                   int64_t first);
+int64_t scaling_layout_first_scale_of_group(const struct scaling_layout *layout, int64_t group,
+                                            int64_t first);
 
 #endif

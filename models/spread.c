@@ -186,7 +186,7 @@ static double error_of_estimate(const struct cost_calibrated_range *calibration)
     return calibration->is_calibrated ? 0 : calibration->rms_relative_error;
 }
 
-double spread_estimated_error(const struct device_cost *cost, enum spread_machine_part part)
+double spread_error_of_estimates(const struct device_cost *cost, enum spread_machine_part part)
 {
     static const enum cost_family family[SPREAD_PART_COUNT] = {[SPREAD_PRODUCTS] = COST_MATMUL,
                                                                [SPREAD_MEMORY] = COST_MEMORY,
@@ -217,16 +217,16 @@ struct slowdown {
     enum spread_machine_part part;
     /* 0: numbers with a spread become slower, each by the factor exp(its spread); else numbers without a spread become
      * slower by this factor */
-    double factor_for_unmeasured_numbers;
+    double unmeasured_slowdown_factor;
 };
 
 static void slow_down_number_of_part(void *context, struct machine_number_with_spread number)
 {
     const struct slowdown *move = context;
     bool measured = number.spread > 0;
-    if (number.part != move->part || measured != (move->factor_for_unmeasured_numbers == 0))
+    if (number.part != move->part || measured != (move->unmeasured_slowdown_factor == 0))
         return;
-    double factor = measured ? exp(number.spread) : move->factor_for_unmeasured_numbers;
+    double factor = measured ? exp(number.spread) : move->unmeasured_slowdown_factor;
     *number.value = number.is_slower_if_smaller ? *number.value / factor : *number.value * factor;
 }
 
@@ -258,7 +258,7 @@ void spread_slow_down_unmeasured_numbers(struct device_cost *cost, struct cluste
                                          struct arena *arena, enum spread_machine_part part,
                                          double factor)
 {
-    struct slowdown move = {.part = part, .factor_for_unmeasured_numbers = factor};
+    struct slowdown move = {.part = part, .unmeasured_slowdown_factor = factor};
     if (spread_largest_of_part(cost, cluster, part) == 0)
         slow_measured_points_of_part(&cost->points, arena, part, factor);
     visit_all_numbers(cost, cluster, slow_down_number_of_part, &move);

@@ -41,7 +41,7 @@ bool spread_has_measured_number(const struct device_cost *cost, const struct clu
 
 /* Returns the relative error that the device's file states for the estimated numbers of a part; 0 if the part has no
  * estimated numbers, or belongs to the cluster. */
-double spread_estimated_error(const struct device_cost *cost, enum spread_machine_part part);
+double spread_error_of_estimates(const struct device_cost *cost, enum spread_machine_part part);
 
 /* Make the numbers of a part slower. spread_slow_down_measured_numbers() slows those that have a spread, each by the
  * factor exp(spread); spread_slow_down_unmeasured_numbers() slows the others, by `factor`. Numbers change in place.

@@ -95,7 +95,7 @@ static void add_adapter_tensors(struct tensor_list *list, const struct transform
 {
     for (int i = 0; i < ADAPTER_TARGET_COUNT; i++) {
         const enum adapter_target target = (enum adapter_target)i;
-        const bool present = transformer_has_adapter(t, layer, target);
+        const bool present = transformer_layer_has_adapter(t, layer, target);
         add_tensor(list, present, adapter_tensor_names[i][0], t->adapter_rank,
                    transformer_adapter_in_features(t, target));
         add_tensor(list, present, adapter_tensor_names[i][1],
@@ -146,12 +146,13 @@ size_t transformer_list_head_tensors(const struct transformer *t, struct tensor_
     return list.count;
 }
 
-bool transformer_is_trained(const struct transformer *t, const char *name)
+bool transformer_is_tensor_trained(const struct transformer *t, const char *name)
 {
     return t->adapter_rank == 0 || strstr(name, "adapter.") != NULL;
 }
 
-bool transformer_has_adapter(const struct transformer *t, int64_t layer, enum adapter_target target)
+bool transformer_layer_has_adapter(const struct transformer *t, int64_t layer,
+                                   enum adapter_target target)
 {
     const bool dense = !transformer_layer_has_experts(t, layer);
     const bool present =
@@ -191,7 +192,7 @@ int64_t transformer_adapter_parameters(const struct transformer *t)
     for (int64_t layer = 0; t->adapter_rank > 0 && layer < t->layers; layer++)
         for (int i = 0; i < ADAPTER_TARGET_COUNT; i++) {
             const enum adapter_target target = (enum adapter_target)i;
-            if (transformer_has_adapter(t, layer, target))
+            if (transformer_layer_has_adapter(t, layer, target))
                 count += t->adapter_rank * (transformer_adapter_in_features(t, target) +
                                             transformer_adapter_out_features(t, target));
         }
@@ -329,7 +330,7 @@ int64_t transformer_o_columns(const struct transformer *t)
 
 /* Returns the number of elements of the matrices in one layer's attention: the projections, without norms and
  * biases. */
-static int64_t attention_matrix_elements(const struct transformer *t)
+static int64_t attention_weight_elements(const struct transformer *t)
 {
     const int64_t q = transformer_q_columns(t), kv = transformer_kv_columns(t);
     if (t->kv_latent == 0)
@@ -347,7 +348,7 @@ int64_t transformer_active_matrix_parameters(const struct transformer *t)
     const int64_t dense_ffn = (transformer_has_gate(t) ? 3 : 2) * t->hidden * t->ffn;
     const int64_t sparse_ffn =
         t->hidden * (t->experts + 3 * (t->experts_per_token * t->expert_ffn + t->shared_ffn));
-    return t->layers * attention_matrix_elements(t) + (t->layers - sparse) * dense_ffn +
+    return t->layers * attention_weight_elements(t) + (t->layers - sparse) * dense_ffn +
            sparse * sparse_ffn;
 }
 

@@ -308,12 +308,12 @@ size_t transformer_list_head_tensors(const struct transformer *t, struct tensor_
 
 /* True if a step trains the tensor with this name. In a model with adapters only the tensors of adapters are trained,
  * else all are. */
-bool transformer_is_trained(const struct transformer *t, const char *name);
+bool transformer_is_tensor_trained(const struct transformer *t, const char *name);
 
-/* transformer_has_adapter() is true if a layer, counted from 0, has an adapter at this target. The other two return how
- * many inputs and outputs the target's linear layer has, whether or not it has an adapter. */
-bool transformer_has_adapter(const struct transformer *t, int64_t layer,
-                             enum adapter_target target);
+/* transformer_layer_has_adapter() is true if a layer, counted from 0, has an adapter at this target. The other two
+ * return how many inputs and outputs the target's linear layer has, whether or not it has an adapter. */
+bool transformer_layer_has_adapter(const struct transformer *t, int64_t layer,
+                                   enum adapter_target target);
 int64_t transformer_adapter_in_features(const struct transformer *t, enum adapter_target target);
 int64_t transformer_adapter_out_features(const struct transformer *t, enum adapter_target target);
 

@@ -35,13 +35,13 @@ enum status transformer_set_field(struct transformer *t, const char *name, const
     int64_t size;
     double real;
     switch (field->kind) {
-    case FIELD_SIZE:
+    case FIELD_INTEGER:
         if (!parse_i64(value, strlen(value), &size) || (double)size < field->low ||
             (double)size > field->high)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "%s cannot be '%s': it is a whole number from %.0f to %.0f", name,
                               value, field->low, field->high);
-        *transformer_field_size_pointer(t, field) = size;
+        *transformer_field_integer_pointer(t, field) = size;
         return STATUS_OK;
     case FIELD_REAL:
         if (!parse_double(value, strlen(value), &real) || !(real >= field->low) ||
@@ -257,8 +257,8 @@ enum status transformer_check(const struct transformer *t, struct loc at, struct
     struct transformer copy = *t; /* a copy, since the table's accessors return writable pointers */
     for (size_t i = 0; i < TRANSFORMER_FIELD_COUNT; i++) {
         const struct transformer_field *field = &transformer_fields[i];
-        if (field->kind == FIELD_SIZE) {
-            int64_t value = *transformer_field_size_pointer(&copy, field);
+        if (field->kind == FIELD_INTEGER) {
+            int64_t value = *transformer_field_integer_pointer(&copy, field);
             if ((double)value < field->low || (double)value > field->high)
                 return diag_error(diag, at, STATUS_BAD_INPUT,
                                   "%s is %" PRId64 ": it must be from %.0f to %.0f", field->name,

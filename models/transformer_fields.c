@@ -22,19 +22,20 @@ const char *const router_names[ROUTER_COUNT] = {"softmax", "chosen", "sigmoid"};
  * of positions adds at most 2^60, and all the rest less. transformer_check() limits experts * expert_ffn, which stands
  * in the place of ffn, to the highest value of ffn. */
 const struct transformer_field transformer_fields[TRANSFORMER_FIELD_COUNT] = {
-    {"layers", FIELD_SIZE, AT(layers), 1, 1 << 14, NULL, 0},
-    {"hidden", FIELD_SIZE, AT(hidden), 1, 1 << 20, NULL, 0},
-    {"heads", FIELD_SIZE, AT(heads), 1, 1 << 14, NULL, 0},
-    {"kv_heads", FIELD_SIZE, AT(kv_heads), 1, 1 << 14, NULL, 0},
-    {"head_dim", FIELD_SIZE, AT(head_dim), 1, 1 << 12, NULL, 0},
-    {"ffn", FIELD_SIZE, AT(ffn), 1, 1 << 24, NULL, 0},
-    {"vocab", FIELD_SIZE, AT(vocab), 1, 1 << 26, NULL, 0},
-    {"max_positions", FIELD_SIZE, AT(max_positions), 0, (double)((int64_t)1 << 40), NULL, 0},
-    {"attention_window", FIELD_SIZE, AT(attention_window), 0, (double)((int64_t)1 << 40), NULL, 0},
-    {"window_from_layer", FIELD_SIZE, AT(window_from_layer), 0, 1 << 14, NULL, 0},
-    {"full_attention_every", FIELD_SIZE, AT(full_attention_every), 0, 1 << 14, NULL, 0},
+    {"layers", FIELD_INTEGER, AT(layers), 1, 1 << 14, NULL, 0},
+    {"hidden", FIELD_INTEGER, AT(hidden), 1, 1 << 20, NULL, 0},
+    {"heads", FIELD_INTEGER, AT(heads), 1, 1 << 14, NULL, 0},
+    {"kv_heads", FIELD_INTEGER, AT(kv_heads), 1, 1 << 14, NULL, 0},
+    {"head_dim", FIELD_INTEGER, AT(head_dim), 1, 1 << 12, NULL, 0},
+    {"ffn", FIELD_INTEGER, AT(ffn), 1, 1 << 24, NULL, 0},
+    {"vocab", FIELD_INTEGER, AT(vocab), 1, 1 << 26, NULL, 0},
+    {"max_positions", FIELD_INTEGER, AT(max_positions), 0, (double)((int64_t)1 << 40), NULL, 0},
+    {"attention_window", FIELD_INTEGER, AT(attention_window), 0, (double)((int64_t)1 << 40), NULL,
+     0},
+    {"window_from_layer", FIELD_INTEGER, AT(window_from_layer), 0, 1 << 14, NULL, 0},
+    {"full_attention_every", FIELD_INTEGER, AT(full_attention_every), 0, 1 << 14, NULL, 0},
     {"window_chunks", FIELD_SWITCH, AT(window_chunks), 0, 0, NULL, 0},
-    {"unrotated_every", FIELD_SIZE, AT(unrotated_every), 0, 1 << 14, NULL, 0},
+    {"unrotated_every", FIELD_INTEGER, AT(unrotated_every), 0, 1 << 14, NULL, 0},
     {"activation", FIELD_CHOICE, AT(activation), 0, 0, activation_names, ACTIVATION_COUNT},
     {"norm", FIELD_CHOICE, AT(norm), 0, 0, norm_names, NORM_COUNT},
     {"norm_place", FIELD_CHOICE, AT(norm_place), 0, 0, norm_place_names, NORM_PLACE_COUNT},
@@ -50,29 +51,29 @@ const struct transformer_field transformer_fields[TRANSFORMER_FIELD_COUNT] = {
     {"rope_theta", FIELD_REAL, AT(rope_theta), 0, 1e15, NULL, 0},
     {"norm_eps", FIELD_REAL, AT(norm_eps), 0, 1, NULL, 0},
     {"attention_dropout", FIELD_REAL, AT(attention_dropout), 0, 1, NULL, 0},
-    {"experts", FIELD_SIZE, AT(experts), 0, 1 << 12, NULL, 0},
-    {"experts_per_token", FIELD_SIZE, AT(experts_per_token), 0, 1 << 12, NULL, 0},
-    {"expert_ffn", FIELD_SIZE, AT(expert_ffn), 0, 1 << 24, NULL, 0},
-    {"shared_ffn", FIELD_SIZE, AT(shared_ffn), 0, 1 << 24, NULL, 0},
-    {"dense_layers", FIELD_SIZE, AT(dense_layers), 0, 1 << 14, NULL, 0},
-    {"experts_every", FIELD_SIZE, AT(experts_every), 0, 1 << 14, NULL, 0},
+    {"experts", FIELD_INTEGER, AT(experts), 0, 1 << 12, NULL, 0},
+    {"experts_per_token", FIELD_INTEGER, AT(experts_per_token), 0, 1 << 12, NULL, 0},
+    {"expert_ffn", FIELD_INTEGER, AT(expert_ffn), 0, 1 << 24, NULL, 0},
+    {"shared_ffn", FIELD_INTEGER, AT(shared_ffn), 0, 1 << 24, NULL, 0},
+    {"dense_layers", FIELD_INTEGER, AT(dense_layers), 0, 1 << 14, NULL, 0},
+    {"experts_every", FIELD_INTEGER, AT(experts_every), 0, 1 << 14, NULL, 0},
     {"router", FIELD_CHOICE, AT(router), 0, 0, router_names, ROUTER_COUNT},
     {"router_norm", FIELD_SWITCH, AT(router_norm), 0, 0, NULL, 0},
     {"router_scale", FIELD_REAL, AT(router_scale), 0, 1e6, NULL, 0},
     {"router_bias", FIELD_SWITCH, AT(router_bias), 0, 0, NULL, 0},
     {"router_correction", FIELD_SWITCH, AT(router_correction), 0, 0, NULL, 0},
     {"router_on_input", FIELD_SWITCH, AT(router_on_input), 0, 0, NULL, 0},
-    {"router_groups", FIELD_SIZE, AT(router_groups), 0, 1 << 12, NULL, 0},
-    {"router_groups_kept", FIELD_SIZE, AT(router_groups_kept), 0, 1 << 12, NULL, 0},
-    {"q_latent", FIELD_SIZE, AT(q_latent), 0, 1 << 16, NULL, 0},
-    {"kv_latent", FIELD_SIZE, AT(kv_latent), 0, 1 << 16, NULL, 0},
-    {"rope_dim", FIELD_SIZE, AT(rope_dim), 0, 1 << 12, NULL, 0},
-    {"v_dim", FIELD_SIZE, AT(v_dim), 0, 1 << 12, NULL, 0},
+    {"router_groups", FIELD_INTEGER, AT(router_groups), 0, 1 << 12, NULL, 0},
+    {"router_groups_kept", FIELD_INTEGER, AT(router_groups_kept), 0, 1 << 12, NULL, 0},
+    {"q_latent", FIELD_INTEGER, AT(q_latent), 0, 1 << 16, NULL, 0},
+    {"kv_latent", FIELD_INTEGER, AT(kv_latent), 0, 1 << 16, NULL, 0},
+    {"rope_dim", FIELD_INTEGER, AT(rope_dim), 0, 1 << 12, NULL, 0},
+    {"v_dim", FIELD_INTEGER, AT(v_dim), 0, 1 << 12, NULL, 0},
     {"rope_scaled", FIELD_SWITCH, AT(rope_scaled), 0, 0, NULL, 0},
     {"attention_sinks", FIELD_SWITCH, AT(attention_sinks), 0, 0, NULL, 0},
-    {"adapter_rank", FIELD_SIZE, AT(adapter_rank), 0, ADAPTER_RANK_MAX, NULL, 0},
-    {"adapter_targets", FIELD_SIZE, AT(adapter_targets), 0, (1 << ADAPTER_TARGET_COUNT) - 1, NULL,
-     0},
+    {"adapter_rank", FIELD_INTEGER, AT(adapter_rank), 0, ADAPTER_RANK_MAX, NULL, 0},
+    {"adapter_targets", FIELD_INTEGER, AT(adapter_targets), 0, (1 << ADAPTER_TARGET_COUNT) - 1,
+     NULL, 0},
 };
 
 const struct transformer_field *transformer_field_find(const char *name)
@@ -89,10 +90,10 @@ void transformer_field_names(const char *names[TRANSFORMER_FIELD_COUNT])
         names[i] = transformer_fields[i].name;
 }
 
-int64_t *transformer_field_size_pointer(struct transformer *t,
-                                        const struct transformer_field *field)
+int64_t *transformer_field_integer_pointer(struct transformer *t,
+                                           const struct transformer_field *field)
 {
-    assert(field->kind == FIELD_SIZE);
+    assert(field->kind == FIELD_INTEGER);
     return (int64_t *)(void *)((char *)t + field->offset);
 }
 
@@ -148,8 +149,8 @@ void transformer_field_append_to_text(struct text *out, const struct transformer
 {
     struct transformer copy = *t;
     switch (field->kind) {
-    case FIELD_SIZE:
-        text_put_i64(out, *transformer_field_size_pointer(&copy, field));
+    case FIELD_INTEGER:
+        text_put_i64(out, *transformer_field_integer_pointer(&copy, field));
         break;
     case FIELD_REAL:
         text_put_double(out, *transformer_field_real_pointer(&copy, field));

@@ -9,10 +9,10 @@
 #include "models/transformer.h"
 
 enum field_kind {
-    FIELD_SIZE,   /* int64_t in [low, high] */
-    FIELD_REAL,   /* double in [low, high] */
-    FIELD_CHOICE, /* enum, as int: one of names[0..count) */
-    FIELD_SWITCH, /* bool; false when left out */
+    FIELD_INTEGER, /* int64_t in [low, high] */
+    FIELD_REAL,    /* double in [low, high] */
+    FIELD_CHOICE,  /* enum, as int: one of names[0..count) */
+    FIELD_SWITCH,  /* bool; false when left out */
     FIELD_KIND_COUNT
 };
 
@@ -38,8 +38,8 @@ void transformer_field_names(const char *names[TRANSFORMER_FIELD_COUNT]);
 
 /* Return the address of a field's value in *t. The field must be a size, a real number or a switch, as the function's
  * name says. */
-int64_t *transformer_field_size_pointer(struct transformer *t,
-                                        const struct transformer_field *field);
+int64_t *transformer_field_integer_pointer(struct transformer *t,
+                                           const struct transformer_field *field);
 double *transformer_field_real_pointer(struct transformer *t,
                                        const struct transformer_field *field);
 bool *transformer_field_switch_pointer(struct transformer *t,

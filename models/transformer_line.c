@@ -40,7 +40,7 @@ enum status transformer_read_line(struct transformer *t, struct arena *arena, co
         line += *line == ',';
     }
     for (size_t i = 0; i < ARRAY_LEN(needed); i++)
-        if (*transformer_field_size_pointer(t, transformer_field_find(needed[i])) == 0)
+        if (*transformer_field_integer_pointer(t, transformer_field_find(needed[i])) == 0)
             return diag_error(diag, at, STATUS_BAD_INPUT,
                               "a model that is given by its fields needs %s: --set %s=N would do",
                               needed[i], needed[i]);

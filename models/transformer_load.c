@@ -25,10 +25,10 @@ static enum status read_field(struct transformer *t, struct json_node root,
 {
     const bool absent = json_find_member(root, field->name).value == NULL;
     switch (field->kind) {
-    case FIELD_SIZE: {
+    case FIELD_INTEGER: {
         /* A size that may be 0 may be absent, and is then 0. If it must be above 0 in this model, transformer_check()
          * says so. */
-        int64_t *size = transformer_field_size_pointer(t, field);
+        int64_t *size = transformer_field_integer_pointer(t, field);
         if (absent && field->low <= 0)
             return STATUS_OK;
         return json_get_i64(root, field->name, (int64_t)field->low, (int64_t)field->high, size,

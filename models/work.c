@@ -315,10 +315,10 @@ int64_t work_row_group_count(const struct work *work)
 {
     if (work->kind == WORK_COLUMN_SUM)
         return work->column_sum.groups > 1 ? work->column_sum.groups : 1;
-    return work->kind == WORK_MATMUL && work->matmul.part > 0 ? 1 : work_weight_matrices(work);
+    return work->kind == WORK_MATMUL && work->matmul.part > 0 ? 1 : work_weight_matrix_count(work);
 }
 
-int64_t work_weight_matrices(const struct work *work)
+int64_t work_weight_matrix_count(const struct work *work)
 {
     const int64_t groups = work->kind == WORK_MATMUL     ? work->matmul.groups
                            : work->kind == WORK_QUANTISE ? work->quantise.groups
@@ -454,7 +454,7 @@ struct work work_cost_equivalent(const struct work *work)
     if (work->kind != WORK_OPAQUE)
         return *work;
     struct work as = {.in = (uint8_t)work->opaque.dtype, .out = (uint8_t)work->opaque.out_dtype};
-    switch ((enum opaque_cost)work->opaque.as) {
+    switch ((enum opaque_cost_formula)work->opaque.as) {
     case OPAQUE_MATMUL:
     case OPAQUE_MATMUL_TN:
         as.kind = WORK_MATMUL;

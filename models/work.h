@@ -54,8 +54,8 @@ enum mask {
     MASK_COUNT
 };
 /* The rows that TAKE_ROWS copies, and their order: those that ranks send each other for attention with MASK_PLAN. */
-enum take_order {
-    TAKE_SEND, /* the rank's own rows that others need, in the order in which it sends them */
+enum take_rows_order {
+    TAKE_OWN_ROWS_TO_SEND, /* the rank's own rows that others need, in the order in which it sends them */
     TAKE_ARRIVED_ROWS_TO_POSITIONS, /* the rows that arrived: from the order by sender to the order of positions */
     /* the results for these rows: from the order of positions back to the order by sender */
     TAKE_RESULTS_TO_SENDER_ORDER,
@@ -78,7 +78,7 @@ enum activation_function {
  * (models/transformer.h). */
 enum route_score { ROUTE_SOFTMAX, ROUTE_SOFTMAX_OF_CHOSEN, ROUTE_SIGMOID, ROUTE_SCORE_COUNT };
 /* The cost formula that gives the time of an operator of a recorded program. */
-enum opaque_cost {
+enum opaque_cost_formula {
     OPAQUE_TAKES_NO_TIME, /* it takes no time */
     OPAQUE_MATMUL,        /* that of WORK_MATMUL */
     OPAQUE_MATMUL_TN,     /* that of WORK_MATMUL of form TN: gradients of the weights of groups */
@@ -270,7 +270,7 @@ struct work {
             int64_t rows, heads, dim, copies;
         } heads; /* head_expand, head_reduce */
         struct {
-            int64_t as; /* enum opaque_cost */
+            int64_t as; /* enum opaque_cost_formula */
             /* m, n, k: of a product; of an attention they are its queries, its keys and the width of a head */
             int64_t m, n, k, heads, kv_heads, groups, causal;
             int64_t kernels;          /* of attention: enum attention_impl */
@@ -284,10 +284,10 @@ struct work {
         } opaque;
         struct {
             /* rows, to: rows of x and of y. parts: how many tensors of that many rows lie one after the other. width:
-             * elements of a row. take: enum take_order. round: 1 + the round of a plan of tiles; 0: rows are needed
-             * rows (schedule/ir/needed.h). backward: the round is one of the backward. what: enum plan_keys_or_queries.
-             * arrived: of TAKE_ROWS_TO_ROUND_ORDER, the rows of its second read, which arrived from other ranks; 0: it
-             * has one read */
+             * elements of a row. take: enum take_rows_order. round: 1 + the round of a plan of tiles; 0: rows are
+             * needed rows (schedule/ir/needed.h). backward: the round is one of the backward. what: enum
+             * plan_keys_or_queries. arrived: of TAKE_ROWS_TO_ROUND_ORDER, the rows of its second read, which arrived
+             * from other ranks; 0: it has one read */
             int64_t rows, to, parts, width, take, sequence, window, round, backward, what, arrived;
         } take_rows;
         struct {
@@ -397,7 +397,7 @@ int64_t work_row_group_count(const struct work *work);
 /* Returns the number of matrices in the weight of a product, or in the weight's gradient: with `part` these are the
  * matrices of all ranks of the group, not only the one by which the rank multiplies. For a quantise it returns the
  * number of groups. The result is at least 1. */
-int64_t work_weight_matrices(const struct work *work);
+int64_t work_weight_matrix_count(const struct work *work);
 
 /* Returns the layout of the scales of one operand. QUANTISE: of its copy (which 0) or of its second, transposed copy
  * (which 1). MATMUL: of a (which 0) or of b (which 1). */

@@ -29,7 +29,7 @@ static double matmul_bytes(const struct work *work, struct element_sizes e)
     bool turned = work->matmul.form == MATMUL_TN;
     /* elements of y that are written as zero: the gradients of the parts of other ranks */
     double zeros = turned && work->matmul.part > 0 && !work->matmul.accumulate
-                       ? (double)(work_weight_matrices(work) - 1) * m * n
+                       ? (double)(work_weight_matrix_count(work) - 1) * m * n
                        : 0;
     double in =
         work->matmul.scaling == SCALING_NV ? e.read_element_bytes / 2 : e.read_element_bytes;
@@ -39,7 +39,7 @@ static double matmul_bytes(const struct work *work, struct element_sizes e)
            (passes * (turned ? groups : 1) * m * n + zeros) * e.written_element_bytes;
 }
 
-static double scales_bytes(const struct work *work, int which)
+static double scale_bytes_of_quantised_copy(const struct work *work, int which)
 {
     const struct scaling_layout layout = work_scale_layout(work, which);
     return (double)scaling_layout_scale_count(&layout) *
@@ -66,8 +66,8 @@ static double quantise_bytes(const struct work *work, struct element_sizes e)
     if (work->quantise.amax)
         bytes += count * e.read_element_bytes;
     if (!work->quantise.turned || both)
-        bytes += scales_bytes(work, 0);
-    return bytes + (turned ? scales_bytes(work, 1) : 0);
+        bytes += scale_bytes_of_quantised_copy(work, 0);
+    return bytes + (turned ? scale_bytes_of_quantised_copy(work, 1) : 0);
 }
 
 static double attention_bytes(const struct work *work, struct element_sizes e)

@@ -260,8 +260,9 @@ static int64_t formula_factor_value(const struct work *work, const char *name, s
     if (size == 6 && memcmp(name, "groups", 6) == 0 && work->kind == WORK_COLUMN_SUM)
         return work_row_group_count(work);
     if (size == 6 && memcmp(name, "groups", 6) == 0)
-        return (work->matmul.form == MATMUL_TN) == (name[-4] == 'm') ? work_weight_matrices(work)
-                                                                     : 1;
+        return (work->matmul.form == MATMUL_TN) == (name[-4] == 'm')
+                   ? work_weight_matrix_count(work)
+                   : 1;
     if (*name == '(') {
         const char *plus = memchr(name, '+', size);
         int64_t sum = formula_factor_value(work, name + 1, (size_t)(plus - name - 1));
@@ -354,12 +355,12 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
                                      .in_place_write_index = -1,
                                      .is_only_usual_count = *word == '~'};
     operand->formula = word + operand->is_only_usual_count;
-    operand->formula_length = (uint32_t)strcspn(operand->formula, ":=? ");
-    const char *at = operand->formula + operand->formula_length;
+    operand->formula_text_size = (uint32_t)strcspn(operand->formula, ":=? ");
+    const char *at = operand->formula + operand->formula_text_size;
     const char *last = at - 6; /* messages leave the factor `groups` out if it is 1 */
-    if (operand->formula_length > 7 && memcmp(last, "groups", 6) == 0 &&
+    if (operand->formula_text_size > 7 && memcmp(last, "groups", 6) == 0 &&
         formula_factor_value(work, last, 6) == 1)
-        operand->formula_length -= 7;
+        operand->formula_text_size -= 7;
     if (at < end && *at == ':') {
         size_t letters = strcspn(at + 1, "=? ");
         read_operand_type(work, at + 1, letters, operand);
@@ -383,8 +384,9 @@ static bool read_word(const struct work *work, uint32_t members, const char *wor
     operand->count_is_bytes = *operand->formula == '@';
     operand->count =
         operand->count_is_bytes
-            ? message_bytes(work, members, operand->formula_length == 2 ? operand->formula[1] : ' ')
-            : operand_count_by_formula(work, operand->formula, operand->formula_length);
+            ? message_bytes(work, members,
+                            operand->formula_text_size == 2 ? operand->formula[1] : ' ')
+            : operand_count_by_formula(work, operand->formula, operand->formula_text_size);
     if (operand->type == WORK_TYPE_NARROW && operand->dtype == DTYPE_E2M1X2)
         operand->count = operand->count / 2 + operand->count % 2;
     return true;

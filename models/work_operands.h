@@ -25,7 +25,7 @@ enum work_type {
 struct work_operand {
     /* the formula of the count as the table has it, such as "rows*cols"; for messages */
     const char *formula;
-    uint32_t formula_length;
+    uint32_t formula_text_size;
     bool count_is_bytes;          /* the count is in bytes: for communication and copies */
     bool optional;                /* may be left out */
     bool is_absent_in_microbench; /* optional, and left out of the op of a microbenchmark */

@@ -122,7 +122,7 @@ static void apply_option(struct request *r, const struct alternative_option *opt
     }
 }
 
-size_t alternatives_count(void)
+size_t alternatives_option_count(void)
 {
     return ARRAY_LEN(option_table);
 }
@@ -138,7 +138,7 @@ void alternatives_set_option(struct request *request, size_t i)
 }
 
 struct alternative_trial_result {
-    bool was_request_predicted; /* the request was legal, and could be predicted */
+    bool could_request_be_predicted; /* the request was legal, and could be predicted */
     struct verdict verdict;
     double step_s;
 };
@@ -178,7 +178,7 @@ static void predict_trial_job(void *context, size_t job, void *result)
     enum status status = prediction_memory(&p, &question, NULL, NULL);
     if (status == STATUS_OK && (ideal || (p.verdict.fits && !trials->asks_only_verdicts)))
         status = prediction_time(&p, NULL);
-    trial->was_request_predicted = status == STATUS_OK;
+    trial->could_request_be_predicted = status == STATUS_OK;
     trial->verdict = p.verdict;
     trial->step_s = p.sim.step_s;
     prediction_release(&p);
@@ -270,9 +270,9 @@ static enum status find_fastest_option(struct alternative *best, const struct pr
         workers_run(count, sizeof trial[0], predict_trial_job, trials, trial, NULL, diag);
     if (status != STATUS_OK)
         return status;
-    best->ideal_step_s = trial[0].was_request_predicted ? trial[0].step_s : 0;
+    best->ideal_step_s = trial[0].could_request_be_predicted ? trial[0].step_s : 0;
     for (size_t i = 1; i < count; i++) {
-        if (!trial[i].was_request_predicted)
+        if (!trial[i].could_request_be_predicted)
             continue;
         best->tried_count++;
         if (trial[i].verdict.fits &&
@@ -313,7 +313,7 @@ static enum status add_best_memory_option(struct alternative *best, struct reque
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < count; i++) {
-        if (!trial[i].was_request_predicted)
+        if (!trial[i].could_request_be_predicted)
             continue;
         best->tried_count++;
         if (verdict_missing_bytes(&trial[i].verdict) < verdict_missing_bytes(&best->verdict) &&

@@ -64,10 +64,10 @@ enum status alternatives_rank_suggestions(struct suggestion *suggestion, size_t 
                                           size_t *tried, const struct prediction *base,
                                           uint64_t most_bytes, struct diag *diag);
 
-/* Options of the table are numbered from 0. alternatives_count() returns how many there are, alternatives_option_text()
- * returns one as text, and alternatives_set_option() sets one in a request. */
+/* Options of the table are numbered from 0. alternatives_option_count() returns how many there are,
+ * alternatives_option_text() returns one as text, and alternatives_set_option() sets one in a request. */
 enum { ALTERNATIVES_MAX = 20 };
-size_t alternatives_count(void);
+size_t alternatives_option_count(void);
 const char *alternatives_option_text(size_t i);
 void alternatives_set_option(struct request *request, size_t i);
 

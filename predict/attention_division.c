@@ -68,7 +68,7 @@ bool attention_division(struct attention_division *division, const struct predic
 {
     const struct ir *ir = &p->ir;
     *division = (struct attention_division){0};
-    if (!p->has_choices || ir->layout.cp <= 1 || ir->layout.kind == LAYOUT_RANK_ORDINAL ||
+    if (!p->has_choices || ir->layout.cp <= 1 || ir->layout.kind == LAYOUT_FPDT_RANK_ORDINAL ||
         ir->documents.sequence_count == 0 || visible_why_schedule_unfit(ir) != NULL)
         return false;
     const uint32_t replicas = ir_replica_count(ir);

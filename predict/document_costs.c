@@ -20,7 +20,7 @@ double document_cost_s(const struct ir *ir, const struct work *work, uint32_t ra
     /* the peak is that of the cluster file, which may differ from that of the cost file */
     if (cost->is_ideal)
         return ir_work_flops_on_rank(ir, work, rank) / options->peak_flop_per_s;
-    visible_pieces(ir, work, rank, &pieces);
+    visible_find_pieces(ir, work, rank, &pieces);
     double seconds = options->slowdown * cost_document_attention_s(cost, options->impl, work,
                                                                    pieces.piece, pieces.count);
     visible_release(&pieces);

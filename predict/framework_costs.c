@@ -251,7 +251,7 @@ static bool does_cuda_graph_hold_experts(const struct prediction *p)
 }
 
 /* What ops a shape has. */
-struct layer_shape {
+struct facts_about_ops_of_shape {
     bool is_of_layer;             /* an op belongs to a layer */
     bool is_of_attention;         /* an op belongs to attention */
     bool is_of_expert_activation; /* an activation reads what a grouped product wrote */
@@ -259,12 +259,12 @@ struct layer_shape {
 
 /* Fills shape[i] for each shape of the schedule. Embedding, loss and optimizer have shapes of their own; only the last
  * norm may share the shape of the layers' norms. */
-static void mark_shapes_of_layers(const struct ir *ir, struct layer_shape *shape)
+static void mark_shapes_of_layers(const struct ir *ir, struct facts_about_ops_of_shape *shape)
 {
     bool *is_made_by_experts =
         heap_zalloc((size_t)ir->buffer.count + 1, sizeof *is_made_by_experts);
     for (uint32_t op = 0; op < ir->op.count; op++) {
-        struct layer_shape *of = &shape[ir->op.shape[op]];
+        struct facts_about_ops_of_shape *of = &shape[ir->op.shape[op]];
         const struct work *work = &ir->shape[ir->op.shape[op]];
         of->is_of_layer |= ir->op.layer[op] != IR_NONE16 && ir->op.phase[op] != PHASE_OPTIMIZER;
         of->is_of_attention |= ir->op.region[op] == REGION_ATTENTION;
@@ -286,7 +286,8 @@ static void clear_issue_s_of_cuda_graphs(const struct prediction *p, const struc
     const bool with_experts = does_cuda_graph_hold_experts(p);
     if (graphs == CUDA_GRAPHS_NONE)
         return;
-    struct layer_shape *shape = heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *shape);
+    struct facts_about_ops_of_shape *shape =
+        heap_zalloc((size_t)p->ir.shape_count + 1, sizeof *shape);
     mark_shapes_of_layers(&p->ir, shape);
     for (uint32_t i = 0; i < p->ir.shape_count; i++) {
         const struct work *work = &p->ir.shape[i];

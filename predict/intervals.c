@@ -60,7 +60,7 @@ struct intervals intervals_of_prediction(const struct prediction *p)
                       p->setup, attention_impl_name((enum attention_impl)p->choices.attention_impl))
                 : similarity_of(p->setup, p->has_choices ? &p->choices : NULL, p->profile),
         .intervals_by_quantity = {none, none}};
-    const struct residual run = similarity_to_residual(&intervals.similarity);
+    const struct residual run = similarity_make_residual(&intervals.similarity);
     struct interval *time = &intervals.intervals_by_quantity[RESIDUAL_TIME];
     if (intervals.similarity.device[0] == '\0')
         return intervals;
@@ -171,7 +171,7 @@ void intervals_put_unmeasured(struct text *out, const struct intervals *interval
                               enum residual_quantity of, bool adds)
 {
     const struct interval *interval = &intervals->intervals_by_quantity[of];
-    const struct residual run = similarity_to_residual(&intervals->similarity);
+    const struct residual run = similarity_make_residual(&intervals->similarity);
     for (uint32_t i = 0; i < interval->unmeasured_count && i < NAMED_FEATURES; i++) {
         const double deviation = sqrt(interval->unmeasured[i].variance);
         if (deviation < INTERVAL_NOTABLE_DEVIATION)
@@ -198,7 +198,7 @@ void intervals_put_evidence(struct text *out, const struct intervals *intervals,
 {
     const struct spreads *spreads = &intervals->spreads;
     const struct interval *interval = &intervals->intervals_by_quantity[of];
-    if (of == RESIDUAL_TIME && spreads_has_measured(spreads)) {
+    if (of == RESIDUAL_TIME && spreads_has_measured_numbers(spreads)) {
         put_measured_parts(out, spreads);
         if (spreads_unmeasured_share(spreads) < NAMED)
             return;

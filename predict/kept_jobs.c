@@ -34,7 +34,7 @@ static bool is_all_zero(const char *bytes, size_t size)
  * kept->write_error gets an error, and the other jobs go on. */
 static void keep_result(const struct kept_jobs *kept, uint64_t key, const char *result, size_t size)
 {
-    if (!is_all_zero(result, size) && interrupt_caught_signal() == 0)
+    if (!is_all_zero(result, size) && interrupt_caught_signal_number() == 0)
         answer_file_add(kept->answer_file, key, result, size, kept->write_error);
 }
 

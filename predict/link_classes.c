@@ -83,14 +83,15 @@ static void find_reach_of_group(const struct ir *ir, const struct cluster *clust
  * those of the groups, is for copies between host and device. */
 static unsigned *find_link_work_kinds_of_groups(const struct ir *ir)
 {
-    unsigned *sorts = heap_zalloc(ir->group_count + 1u, sizeof *sorts);
+    unsigned *work_kind_mask_of_each_group =
+        heap_zalloc(ir->group_count + 1u, sizeof *work_kind_mask_of_each_group);
     for (uint32_t s = 0; s < ir->shape_count; s++) {
         const struct work *work = &ir->shape[s];
         enum link_work_kind sort = link_work_kind_of((enum work_kind)work->kind);
         int64_t group = work_comm_group(work) < 0 ? ir->group_count : work_comm_group(work);
-        sorts[group] |= sort == LINK_WORK_KIND_COUNT ? 0 : 1u << sort;
+        work_kind_mask_of_each_group[group] |= sort == LINK_WORK_KIND_COUNT ? 0 : 1u << sort;
     }
-    return sorts;
+    return work_kind_mask_of_each_group;
 }
 
 /* Sets used[reach] to the sorts of work whose data travel that far, as bits of enum link_work_kind. */

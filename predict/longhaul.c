@@ -6,8 +6,8 @@
 
 static void read_times(struct prediction_result *result, const struct prediction *p)
 {
-    result->is_whole_step = p->choices.scope == SCOPE_STEP;
-    result->has_causes = result->is_whole_step || p->choices.scope >= SCOPE_LAYERS;
+    result->is_whole_step = p->choices.scope == SCOPE_WHOLE_STEP;
+    result->has_causes = result->is_whole_step || p->choices.scope >= SCOPE_ALL_LAYERS;
     result->step_s = result->is_whole_step ? p->sim.step_s : operator_times_of(p).elapsed_s;
     if (result->step_s > 0)
         result->tokens_per_s_gpu = prediction_tokens(p) / result->step_s / prediction_gpus(p);

@@ -17,7 +17,7 @@ void observed_release(struct observation_set *o)
 {
     free(o->row);
     free(o->step_span_s);
-    free(o->op_start_s);
+    free(o->s_to_start_op_of_each_step);
     text_release(&o->longest_unmatched_rows);
     *o = (struct observation_set){0};
 }
@@ -36,10 +36,11 @@ static void add_step_span(struct observation_set *o, double span_s, double start
     if (o->step_count == o->step_capacity) {
         o->step_capacity = heap_next_capacity(o->step_capacity, o->step_count + 1);
         o->step_span_s = heap_realloc(o->step_span_s, o->step_capacity, sizeof *o->step_span_s);
-        o->op_start_s = heap_realloc(o->op_start_s, o->step_capacity, sizeof *o->op_start_s);
+        o->s_to_start_op_of_each_step = heap_realloc(
+            o->s_to_start_op_of_each_step, o->step_capacity, sizeof *o->s_to_start_op_of_each_step);
     }
     o->step_span_s[o->step_count] = span_s;
-    o->op_start_s[o->step_count++] = start_s;
+    o->s_to_start_op_of_each_step[o->step_count++] = start_s;
 }
 
 /* Returns a quantile of value[0..count), count > 0: the value below which the share `share` lies. It sorts the
@@ -189,7 +190,7 @@ static void note_unmatched_rows(struct observation_set *o, const struct row_matc
 }
 
 /* Returns the median of those gaps between queued kernels that are below GAP_MOST_S; 0: there is none. */
-static double median_queued_gap_s(const struct kineto_issue *issue)
+static double median_queued_gap_s(const struct kineto_host_calls *issue)
 {
     double *gap_s = heap_alloc(issue->queued_gap_count + 1, sizeof *gap_s);
     size_t count = 0;
@@ -204,7 +205,7 @@ static double median_queued_gap_s(const struct kineto_issue *issue)
 static enum status add_recording_of_other_program(struct observation_set *o,
                                                   const struct prediction *p,
                                                   const struct trace *trace,
-                                                  const struct kineto_issue *issue,
+                                                  const struct kineto_host_calls *issue,
                                                   const char *name, struct diag *diag)
 {
     struct trace predicted = {0};
@@ -295,7 +296,7 @@ static enum status add_own_trace(struct observation_set *o, const struct predict
 
 enum status observed_add_recording(struct observation_set *o, const struct prediction *p,
                                    const struct trace *trace, bool foreign,
-                                   const struct kineto_issue *issue, const char *name,
+                                   const struct kineto_host_calls *issue, const char *name,
                                    struct diag *diag)
 {
     assert(p->is_simulated);
@@ -432,8 +433,10 @@ static void add_point_of_op_start(const struct observation_set *o, struct loc at
             heap_alloc(o->step_count, sizeof *times.shape_mean_s_of_each_step),
         .count = o->step_count,
         .step_count = o->step_count};
-    memcpy(times.seconds, o->op_start_s, o->step_count * sizeof *o->op_start_s);
-    memcpy(times.shape_mean_s_of_each_step, o->op_start_s, o->step_count * sizeof *o->op_start_s);
+    memcpy(times.seconds, o->s_to_start_op_of_each_step,
+           o->step_count * sizeof *o->s_to_start_op_of_each_step);
+    memcpy(times.shape_mean_s_of_each_step, o->s_to_start_op_of_each_step,
+           o->step_count * sizeof *o->s_to_start_op_of_each_step);
     point.work.elements.count = 1;
     set_point_times(&point, &times, 0);
     if (point.p10_s > 0)
@@ -460,13 +463,13 @@ static void note_kinds_run_as_chains(const struct prediction *p, const bool *cha
 }
 
 /* Returns the median, over the steps, of the seconds that starting an op takes. */
-static double median_op_start_s(const struct observation_set *o)
+static double median_s_to_start_op(const struct observation_set *o)
 {
     double *start_s = heap_alloc(o->step_count, sizeof *start_s);
-    memcpy(start_s, o->op_start_s, o->step_count * sizeof *start_s);
-    double median_of_step_starts_s = quantile(start_s, o->step_count, 0.5);
+    memcpy(start_s, o->s_to_start_op_of_each_step, o->step_count * sizeof *start_s);
+    double median_start_s = quantile(start_s, o->step_count, 0.5);
     free(start_s);
-    return median_of_step_starts_s;
+    return median_start_s;
 }
 
 void append_points_of_observed_steps(const struct observation_set *o, const struct prediction *p,
@@ -484,9 +487,9 @@ void append_points_of_observed_steps(const struct observation_set *o, const stru
     bool kept = p->choices.activations == CHOICE_ACTIVATIONS_KEEP ||
                 p->choices.activations == CHOICE_ACTIVATIONS_RATIO;
     struct loc at = {.name = arena_text(&points->arena, name, strlen(name))};
-    double each_s = median_op_start_s(o);
+    double each_s = median_s_to_start_op(o);
     if (p->has_choices)
-        chains_of(p->profile, &p->choices, kept, chain);
+        chains_fill_for_choices(p->profile, &p->choices, kept, chain);
     memcpy(row, o->row, o->observation_count * sizeof *row);
     qsort(row, o->observation_count, sizeof *row, compare_observations);
     add_point_of_op_start(o, at, points);

@@ -47,7 +47,7 @@ struct observation_set {
     size_t recording_count, step_count;
     /* [step_count] the step's seconds: as a trace of ours states them, else from the first row to the last */
     double *step_span_s;
-    double *op_start_s; /* [step_count] the time to start an op (see above) */
+    double *s_to_start_op_of_each_step; /* [step_count] the time to start an op (see above) */
     size_t step_capacity;
     /* seconds of all rows over all steps, and of those rows that belong to no op */
     double all_rows_s, unmatched_rows_s;
@@ -64,8 +64,8 @@ void observed_release(struct observation_set *observed);
  * profiler has ops issued; all-zero for other recordings. name: the name of the recording, for messages. */
 enum status observed_add_recording(struct observation_set *observed,
                                    const struct prediction *prediction, const struct trace *trace,
-                                   bool foreign, const struct kineto_issue *issue, const char *name,
-                                   struct diag *diag);
+                                   bool foreign, const struct kineto_host_calls *issue,
+                                   const char *name, struct diag *diag);
 
 /* Appends a point for each measured shape of the schedule, and one for the start of an op. Synchronisations, sends and
  * receives get none. A point whose 10th percentile would be 0 s is left out. name: the name of the points in messages.

@@ -18,7 +18,7 @@ static void add_point(struct points *points, struct loc at, enum point_role role
                                            .repeats = 1});
 }
 
-static void add_step_points(const struct kineto_issue_step *step, struct loc at,
+static void add_step_points(const struct kineto_host_calls_of_step *step, struct loc at,
                             struct points *points)
 {
     static const struct work fill = {.kind = WORK_FILL, .elements = {1}};
@@ -30,7 +30,7 @@ static void add_step_points(const struct kineto_issue_step *step, struct loc at,
     const struct kineto_call_sums *launch = &step->issue_calls_by_kind[CALL_LAUNCH];
     if (launch->call_count > 0 && launch->operator_count > 0) {
         double call_s = launch->total_call_s / (double)launch->call_count;
-        double op_s = launch->total_gap_s / (double)launch->operator_count;
+        double op_s = launch->total_gap_before_calls_s / (double)launch->operator_count;
         add_point(points, at, POINT_LAUNCH, fill, call_s);
         add_point(points, at, POINT_ISSUE, fill, op_s + call_s);
     }
@@ -38,7 +38,8 @@ static void add_step_points(const struct kineto_issue_step *step, struct loc at,
         const struct kineto_call_sums *calls = &step->issue_calls_by_kind[kind];
         if (calls->call_count > 0)
             add_point(points, at, POINT_ISSUE, of[kind],
-                      (calls->total_call_s + calls->total_gap_s) / (double)calls->call_count);
+                      (calls->total_call_s + calls->total_gap_before_calls_s) /
+                          (double)calls->call_count);
     }
 }
 
@@ -50,16 +51,16 @@ static void put_count_per_step(struct text *out, const char *separator, size_t c
                 each, each == 1 ? one : many);
 }
 
-void append_points_of_observed_issue(const struct kineto_issue *issue, uint32_t rank,
+void append_points_of_observed_issue(const struct kineto_host_calls *issue, uint32_t rank,
                                      const char *name, struct points *points, struct text *notes)
 {
     static const char *const one[CALL_COUNT] = {"kernel", "collective", "copy", "wait"};
     static const char *const many[CALL_COUNT] = {"kernels", "collectives", "copies", "waits"};
     struct loc at = {.name = arena_text(&points->arena, name, strlen(name))};
-    struct kineto_issue_step sum;
+    struct kineto_host_calls_of_step sum;
     memset(&sum, 0, sizeof sum);
     for (size_t i = 0; i < issue->step_count; i++) {
-        const struct kineto_issue_step *step = &issue->steps[i];
+        const struct kineto_host_calls_of_step *step = &issue->steps[i];
         add_step_points(step, at, points);
         for (int kind = 0; kind < CALL_COUNT; kind++) {
             sum.issue_calls_by_kind[kind].call_count += step->issue_calls_by_kind[kind].call_count;

@@ -13,7 +13,7 @@
 
 /* Appends the points of a recording of one rank. name: the name of the recording. Appends to *notes a line that says
  * what was counted and what was left out. */
-void append_points_of_observed_issue(const struct kineto_issue *issue, uint32_t rank,
+void append_points_of_observed_issue(const struct kineto_host_calls *issue, uint32_t rank,
                                      const char *name, struct points *points, struct text *notes);
 
 #endif

@@ -7,12 +7,12 @@
 static bool is_op_of_predicted_part(const struct prediction *p, uint32_t op)
 {
     uint8_t scope = p->choices.scope, region = p->ir.op.region[op];
-    if (scope == SCOPE_LAYER || scope >= SCOPE_LAYERS)
+    if (scope == SCOPE_ONE_LAYER || scope >= SCOPE_ALL_LAYERS)
         return region != REGION_NONE;
-    if (scope == SCOPE_ATTENTION_FETCHES)
+    if (scope == SCOPE_CHUNK_FETCHES_FROM_HOST)
         return region == REGION_OFFLOAD;
     return region == REGION_ATTENTION &&
-           (scope != SCOPE_ATTENTION_BACKWARD || p->ir.op.phase[op] == PHASE_BACKWARD);
+           (scope != SCOPE_ATTENTION_OPERATOR_BACKWARD || p->ir.op.phase[op] == PHASE_BACKWARD);
 }
 
 /* Returns whether the op passes keys, values or their gradients around a ring. */
@@ -39,8 +39,9 @@ static bool is_host_fetch_in_phase(const struct prediction *p, uint32_t op, enum
 /* Cuts rank 0's step into pieces at the ends of the host's synchronisations. Returns the seconds of all pieces in which
  * an exchange runs or, with `fetches`, in which a fetch of the phase runs. Ops after the last synchronisation do not
  * count. */
-static double exchange_s_between_syncs(const struct prediction *p, const struct sim_result *sim,
-                                       bool fetches, enum phase phase)
+static double s_between_syncs_with_exchange(const struct prediction *p,
+                                            const struct sim_result *sim, bool fetches,
+                                            enum phase phase)
 {
     const struct sim_class *class = &sim->classes[sim->class_of_rank[0]];
     const double *end = sim_op_ends_of_rank_s(sim, 0);
@@ -60,12 +61,12 @@ static double exchange_s_between_syncs(const struct prediction *p, const struct 
 }
 
 /* Returns the seconds of the part, over all ranks: from the end of the last op that makes its inputs (for a layer, from
- * the start of its first op) to the end of its last op. For SCOPE_LAYERS and SCOPE_LAYERS_FORWARD these are the seconds
- * of the whole simulated step. */
+ * the start of its first op) to the end of its last op. For SCOPE_ALL_LAYERS and SCOPE_ALL_LAYERS_FORWARD these are the
+ * seconds of the whole simulated step. */
 static double elapsed_s(const struct prediction *p, const struct sim_result *sim)
 {
-    bool layer = p->choices.scope == SCOPE_LAYER;
-    if (p->choices.scope >= SCOPE_LAYERS)
+    bool layer = p->choices.scope == SCOPE_ONE_LAYER;
+    if (p->choices.scope >= SCOPE_ALL_LAYERS)
         return sim->step_s;
     double begin = layer ? sim->step_s : 0, end = 0;
     for (uint32_t c = 0; c < sim->class_count; c++) {
@@ -141,16 +142,17 @@ struct operator_times operator_times_of(const struct prediction *p)
     for (size_t i = 0; i < IR_STREAMS_MAX; i++)
         times.ring_s = ring[i] > times.ring_s ? ring[i] : times.ring_s;
     times.all_to_all_and_its_kernels_s =
-        p->choices.scope == SCOPE_EXCHANGE
-            ? exchange_s_between_syncs(p, &p->sim, false, PHASE_FORWARD)
+        p->choices.scope == SCOPE_ATTENTION_EXCHANGES
+            ? s_between_syncs_with_exchange(p, &p->sim, false, PHASE_FORWARD)
             : union_length_s(exchange, exchanges);
-    if (p->choices.scope == SCOPE_EXCHANGE) /* the exchange is the whole part */
+    if (p->choices.scope == SCOPE_ATTENTION_EXCHANGES) /* the exchange is the whole part */
         times.elapsed_s = times.all_to_all_and_its_kernels_s;
     else if (!times.has_all_to_all)
         times.all_to_all_and_its_kernels_s = 0;
-    if (p->choices.scope == SCOPE_ATTENTION_FETCHES) {
-        times.fetch_keys_and_values_s = exchange_s_between_syncs(p, &p->sim, true, PHASE_FORWARD);
-        times.fetch_all_inputs_s = exchange_s_between_syncs(p, &p->sim, true, PHASE_BACKWARD);
+    if (p->choices.scope == SCOPE_CHUNK_FETCHES_FROM_HOST) {
+        times.fetch_keys_and_values_s =
+            s_between_syncs_with_exchange(p, &p->sim, true, PHASE_FORWARD);
+        times.fetch_all_inputs_s = s_between_syncs_with_exchange(p, &p->sim, true, PHASE_BACKWARD);
         times.elapsed_s = times.fetch_keys_and_values_s + times.fetch_all_inputs_s;
     }
     if (rotations > 0)
@@ -173,7 +175,7 @@ enum status operator_times_find_communication(struct operator_times *times,
                                               const struct prediction *p, struct diag *diag)
 {
     struct sim_result sim = {0};
-    if (p->choices.scope == SCOPE_ATTENTION_FETCHES) { /* the part has no kernels */
+    if (p->choices.scope == SCOPE_CHUNK_FETCHES_FROM_HOST) { /* the part has no kernels */
         times->communication_s = times->elapsed_s;
         return STATUS_OK;
     }
@@ -184,8 +186,8 @@ enum status operator_times_find_communication(struct operator_times *times,
     }
     enum status status = prediction_simulate_without_kernels(&sim, p, diag);
     if (status == STATUS_OK)
-        times->communication_s = p->choices.scope == SCOPE_EXCHANGE
-                                     ? exchange_s_between_syncs(p, &sim, false, PHASE_FORWARD)
+        times->communication_s = p->choices.scope == SCOPE_ATTENTION_EXCHANGES
+                                     ? s_between_syncs_with_exchange(p, &sim, false, PHASE_FORWARD)
                                      : elapsed_s(p, &sim);
     sim_result_release(&sim);
     return status;

@@ -6,14 +6,15 @@
 #include "predict/prediction.h"
 
 struct operator_times {
-    /* seconds of the part over all ranks, from the end of the ops that make its inputs (with SCOPE_LAYER from the start
-     * of its first op) to the end of its last op. With SCOPE_LAYERS and SCOPE_LAYERS_FORWARD it is the whole simulated
-     * step, with SCOPE_EXCHANGE all_to_all_and_its_kernels_s, with SCOPE_ATTENTION_FETCHES the sum of both fetches */
+    /* seconds of the part over all ranks, from the end of the ops that make its inputs (with SCOPE_ONE_LAYER from the
+     * start of its first op) to the end of its last op. With SCOPE_ALL_LAYERS and SCOPE_ALL_LAYERS_FORWARD it is the
+     * whole simulated step, with SCOPE_ATTENTION_EXCHANGES all_to_all_and_its_kernels_s, with
+     * SCOPE_CHUNK_FETCHES_FROM_HOST the sum of both fetches */
     double elapsed_s;
     /* ---- times on rank 0, apart from communication_s ---- */
     /* seconds in which all-to-alls, or the kernels around them (kernels_around_all_to_alls_s), run; 0: the part has no
-     * all-to-all. With SCOPE_EXCHANGE: the host's synchronisations cut the step into pieces, and it is the sum of the
-     * pieces in which one of these runs */
+     * all-to-all. With SCOPE_ATTENTION_EXCHANGES: the host's synchronisations cut the step into pieces, and it is the
+     * sum of the pieces in which one of these runs */
     double all_to_all_and_its_kernels_s;
     bool has_all_to_all;
     /* sum of the kernels around all-to-alls: packs, unpacks, and those that copy or sum heads (HEAD_EXPAND,
@@ -24,8 +25,8 @@ struct operator_times {
     double ring_s;
     /* mean seconds of one message in the forward that passes on keys and values */
     double mean_rotation_message_s;
-    /* with SCOPE_ATTENTION_FETCHES: the seconds in which the inputs of one tile are fetched. fetch_keys_and_values_s:
-     * keys and values in the forward; fetch_all_inputs_s: all inputs in the backward */
+    /* with SCOPE_CHUNK_FETCHES_FROM_HOST: the seconds in which the inputs of one tile are fetched.
+     * fetch_keys_and_values_s: keys and values in the forward; fetch_all_inputs_s: all inputs in the backward */
     double fetch_keys_and_values_s, fetch_all_inputs_s;
     /* elapsed_s if kernels took no time; 0 if there is no communication. operator_times_find_communication() sets it */
     double communication_s;
@@ -41,8 +42,8 @@ static inline double operator_times_kernel_s(const struct operator_times *times)
     return times->compute_s + (times->has_all_to_all ? 0 : times->kernels_around_all_to_alls_s);
 }
 
-/* Sets communication_s. For this it simulates the prediction once more, without kernels; with SCOPE_ATTENTION_FETCHES,
- * or if the part does not communicate, it need not. */
+/* Sets communication_s. For this it simulates the prediction once more, without kernels; with
+ * SCOPE_CHUNK_FETCHES_FROM_HOST, or if the part does not communicate, it need not. */
 enum status operator_times_find_communication(struct operator_times *times,
                                               const struct prediction *prediction,
                                               struct diag *diag);

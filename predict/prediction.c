@@ -96,8 +96,8 @@ double prediction_mfu(const struct prediction *p, enum mfu_convention convention
     const struct transformer *model = p->choices.model;
     double seen = document_visible_flops(&p->ir.documents, model, p->choices.seq) /
                   transformer_layer_attention_flops(model, p->choices.seq, true);
-    double flops = mfu_visible_flops(convention, model, p->choices.seq, prediction_sequences(p),
-                                     prediction_recomputes(p), seen);
+    double flops = mfu_model_flops_of_visible_share(
+        convention, model, p->choices.seq, prediction_sequences(p), prediction_recomputes(p), seen);
     return flops /
            (p->sim.step_s * prediction_gpus(p) * p->setup->cluster.device.peak_bf16_flop_per_s);
 }

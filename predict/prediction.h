@@ -35,8 +35,9 @@ struct prediction_question {
     bool builds_whole_list; /* build the whole list, not a short list that represents it */
     /* the number of layers to build in place of the model's; 0: all layers of the model */
     int64_t layer_count;
-    /* Index of the first short list length to try. The prediction of a similar step has it in its short_list_index. */
-    size_t short_list_index;
+    /* Index of the first short list length to try. The prediction of a similar step has it in its
+     * short_list_length_index. */
+    size_t short_list_length_index;
     /* for a recorded step: the path of a recording of the PyTorch profiler that has the times of its kernels; NULL:
      * none */
     const char *kernel_times_path;
@@ -82,7 +83,8 @@ struct prediction {
         size_t measured_kernels, kernel_total;
         bool is_device_unknown; /* the recording does not say on which GPU they ran */
     } measured;
-    size_t short_list_index; /* index of the short list length that ir has, if ir is a short list */
+    /* index of the short list length that ir has, if ir is a short list */
+    size_t short_list_length_index;
     struct reserved reserved;
     struct verdict verdict;
     bool is_slower_than_rate_to_exceed; /* the memory was not judged: see question.rate_to_exceed */
@@ -116,8 +118,8 @@ struct prediction {
     /* the reason why a cost is extrapolated: that of the shape that takes longest of those with extrapolated costs;
      * empty: there are none */
     struct text extrapolation_reason;
-    uint32_t extrapolated_shapes; /* the number of shapes with extrapolated costs */
-    double extrapolated_share;    /* their share of the compute time of rank 0 */
+    uint32_t extrapolated_shape_count; /* the number of shapes with extrapolated costs */
+    double extrapolated_share;         /* their share of the compute time of rank 0 */
     /* the step has more ranks than max_compared_ranks; false for one rank, a part of a model and ideal hardware */
     bool exceeds_compared_ranks;
     /* if exceeds_compared_ranks is set: the most ranks on which a step of the strategy was compared with a measured

@@ -27,15 +27,15 @@ static const uint32_t short_list_lengths[] = {7, 9, 10, 13, 16};
 enum { LONG_LIST = 10000, LONG_TO_SIMULATE = 200000 };
 
 /* Builds the first short list, of the lengths from short_list_lengths[first] on, that represents the whole list, and
- * sets p->short_list_index to its index. Returns false, without a schedule, if none represents it, if the whole list
- * is short, or if the question asks for the whole list. */
+ * sets p->short_list_length_index to its index. Returns false, without a schedule, if none represents it, if the whole
+ * list is short, or if the question asks for the whole list. */
 static bool build_short_list(struct prediction *p, size_t first)
 {
     if (p->question.builds_whole_list || step_max_ops_of_rank(&p->choices) < LONG_LIST)
         return false;
-    for (p->short_list_index = first; p->short_list_index < ARRAY_LEN(short_list_lengths);
-         p->short_list_index++)
-        if (step_build_short(&p->ir, &p->choices, short_list_lengths[p->short_list_index],
+    for (p->short_list_length_index = first;
+         p->short_list_length_index < ARRAY_LEN(short_list_lengths); p->short_list_length_index++)
+        if (step_build_short(&p->ir, &p->choices, short_list_lengths[p->short_list_length_index],
                              planned_memories_mask(p)))
             return true;
     return false;
@@ -43,17 +43,17 @@ static bool build_short_list(struct prediction *p, size_t first)
 
 enum status prediction_build(struct prediction *p, struct diag *diag)
 {
-    if (build_short_list(p, p->short_list_index))
+    if (build_short_list(p, p->short_list_length_index))
         return STATUS_OK;
     return step_build_with_planned_memories(&p->ir, &p->choices, planned_memories_mask(p), diag);
 }
 
-enum status prediction_build_longer(struct prediction *p, bool whole, struct diag *diag)
+enum status prediction_build_longer_list(struct prediction *p, bool whole, struct diag *diag)
 {
     sim_result_release(&p->sim);
     stages_release(&p->stages);
     ir_release(&p->ir);
-    if (!whole && build_short_list(p, p->short_list_index + 1))
+    if (!whole && build_short_list(p, p->short_list_length_index + 1))
         return STATUS_OK;
     return step_build_with_planned_memories(&p->ir, &p->choices, planned_memories_mask(p), diag);
 }

@@ -24,7 +24,7 @@ double prediction_fits_probability(const struct setup *setup, const struct choic
                                    double needed, double available)
 {
     const struct similarity like = similarity_of(setup, choices, choices->profile);
-    const struct residual run = similarity_to_residual(&like);
+    const struct residual run = similarity_make_residual(&like);
     struct interval interval = {.low = NAN};
     if (like.device[0] != '\0')
         interval = interval_of_run(&setup->evidence, RESIDUAL_MEMORY, &run, NULL);
@@ -36,7 +36,7 @@ static double recorded_fits_probability(const struct prediction *p, double neede
 {
     const struct similarity like = similarity_of_recorded(
         p->setup, attention_impl_name((enum attention_impl)p->choices.attention_impl));
-    const struct residual run = similarity_to_residual(&like);
+    const struct residual run = similarity_make_residual(&like);
     struct interval interval = {.low = NAN};
     if (like.device[0] != '\0')
         interval = interval_of_run(&p->setup->evidence, RESIDUAL_MEMORY, &run, NULL);
@@ -217,7 +217,7 @@ static void begin_prediction(struct prediction *p, const struct prediction_quest
 {
     p->question = *question;
     p->setup = question->setup;
-    p->short_list_index = question->short_list_index;
+    p->short_list_length_index = question->short_list_length_index;
     if (question->request == NULL)
         p->question.request = &question->setup->request;
 }
@@ -317,7 +317,8 @@ static void choose_recorded_attention_kernels(struct prediction *p)
         if (setup->request.attention_impl < 0 && !has)
             p->recorded_attention_without_costs = work_attention_impl(work, ATTENTION_FA2);
         if (setup->request.attention_impl >= 0 || !has)
-            work->opaque.kernels = request_attention_impl(&setup->request, ATTENTION_FA2);
+            work->opaque.kernels =
+                choices_attention_impl_of_request(&setup->request, ATTENTION_FA2);
         ops[work->opaque.kernels]++;
     }
     for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
@@ -333,7 +334,8 @@ enum status prediction_memory_of_file(struct prediction *p,
     const char *path = files[0];
     begin_prediction(p, question);
     p->recorded_attention_without_costs = -1;
-    p->choices.attention_impl = (uint8_t)request_attention_impl(&setup->request, ATTENTION_FA2);
+    p->choices.attention_impl =
+        (uint8_t)choices_attention_impl_of_request(&setup->request, ATTENTION_FA2);
     enum status status = find_profile_by_name(&p->profile, setup->request.profile, diag);
     if (status == STATUS_OK)
         status = schedule_load(&p->ir, files, count, &p->recorded, diag);

@@ -36,7 +36,7 @@ static void find_extrapolated_shapes(struct prediction *p, const struct shape_co
         if (spent[i] > 0 &&
             cost_is_extrapolated(&p->setup->cost, (enum attention_impl)p->choices.attention_impl,
                                  &p->ir.shape[i], NULL)) {
-            p->extrapolated_shapes++;
+            p->extrapolated_shape_count++;
             outside += spent[i];
             outside_range[i] = true;
         }
@@ -91,7 +91,7 @@ static void sum_narrow_product_seconds(struct prediction *p, const struct shape_
 static void add_jitter(struct prediction *p)
 {
     size_t count;
-    if (!p->has_choices || p->choices.scope != SCOPE_STEP || p->setup->cost.is_ideal)
+    if (!p->has_choices || p->choices.scope != SCOPE_WHOLE_STEP || p->setup->cost.is_ideal)
         return;
     int64_t compared = strategies_list(&count)[p->choices.strategy].max_compared_ranks;
     if (p->sim.rank_count <= compared || p->sim.rank_count == 1)
@@ -146,7 +146,7 @@ static struct sim_options sim_options_of(const struct prediction *p)
 {
     const struct prediction_question *question = &p->question;
     assert(question->is_exact || question->slow_factor == 0);
-    return (struct sim_options){.exact = question->is_exact,
+    return (struct sim_options){.simulates_every_rank_and_op = question->is_exact,
                                 .uniform_above_ranks = p->setup->uniform_above_ranks,
                                 .slow_factor = question->slow_factor,
                                 .slow_rank = question->slow_rank};
@@ -191,13 +191,13 @@ enum status prediction_time(struct prediction *p, struct diag *diag)
 {
     struct shape_costs costs = {0};
     bool stands = prediction_simulates_built_list(p);
-    enum status status = stands ? STATUS_OK : prediction_build_longer(p, true, diag);
+    enum status status = stands ? STATUS_OK : prediction_build_longer_list(p, true, diag);
     for (stands = false; status == STATUS_OK && !stands;) {
         shape_costs_release(&costs);
         costs = (struct shape_costs){0};
         status = simulate_list(p, &costs, &stands, diag);
         if (status == STATUS_OK && !stands)
-            status = prediction_build_longer(p, false, diag);
+            status = prediction_build_longer_list(p, false, diag);
     }
     if (status == STATUS_OK) {
         add_jitter(p);
@@ -259,7 +259,7 @@ static struct role_rank_seconds sum_seconds_of_role_rank(const struct prediction
                                                          const uint32_t *even, uint32_t r)
 {
     const struct ir *ir = &p->ir;
-    struct role_rank_seconds bound = {0};
+    struct role_rank_seconds rank_seconds = {0};
     uint32_t rank = first_rank_of_role(ir, r);
     uint32_t place = costs->work_s_by_place != NULL ? ir_place_of_rank(ir, rank) : 0;
     uint32_t last = p->choices.subsequences > 0
@@ -279,29 +279,29 @@ static struct role_rank_seconds sum_seconds_of_role_rank(const struct prediction
                          : costs->work_s[shape]);
         if (guard != IR_NONE16 && !uniform_does_guard_pass(ir, even, guard, rank))
             continue;
-        bound.issue_s += times * costs->issue_s[shape];
+        rank_seconds.issue_s += times * costs->issue_s[shape];
         if (ir->stream[ir->op.stream[op]].stream_class != STREAM_COMPUTE ||
             work_kind_info((enum work_kind)ir->op.kind[op])->stream == STREAM_SYNC)
             continue;
-        bound.kernels_s += work_s;
+        rank_seconds.kernels_s += work_s;
         if (unit == IR_NONE16 || phase == PHASE_OPTIMIZER || ir->op.layer[op] == IR_NONE16)
             continue;
-        bound.unit_kernels_s += work_s;
+        rank_seconds.unit_kernels_s += work_s;
         if (phase == PHASE_FORWARD && unit == 0)
-            bound.first_s += work_s;
+            rank_seconds.first_s += work_s;
         if (unit != last)
             continue;
         has_gradient = has_gradient || (phase != PHASE_FORWARD && phase != PHASE_RECOMPUTE);
         if (phase != PHASE_FORWARD && has_gradient)
-            bound.last_s += work_s;
+            rank_seconds.last_s += work_s;
     }
-    return bound;
+    return rank_seconds;
 }
 
 double prediction_step_lower_bound_s(const struct prediction *p)
 {
     struct shape_costs costs = {0};
-    double most_s = 0, before_s = 0, after_s = 0;
+    double lower_bound_s = 0, before_s = 0, after_s = 0;
     bool waits =
         p->has_choices && pipeline_is_plain(&p->choices) && p->ir.role_count == p->choices.pp;
     /* The first rank of a long ring counts with the work of the ring's last rank (sim/uniform/uniform.h). This bounds
@@ -310,15 +310,15 @@ double prediction_step_lower_bound_s(const struct prediction *p)
     shape_costs_make(&costs, p);
     for (uint32_t r = 0; r < p->ir.role_count; r++) {
         struct role_rank_seconds bound = sum_seconds_of_role_rank(p, &costs, even, r);
-        most_s = fmax(most_s, fmax(bound.kernels_s, bound.issue_s));
+        lower_bound_s = fmax(lower_bound_s, fmax(bound.kernels_s, bound.issue_s));
         if (waits)
-            most_s = fmax(most_s, before_s + bound.unit_kernels_s + after_s);
+            lower_bound_s = fmax(lower_bound_s, before_s + bound.unit_kernels_s + after_s);
         before_s += bound.first_s;
         after_s += bound.last_s;
     }
     shape_costs_release(&costs);
     free(even);
-    return most_s;
+    return lower_bound_s;
 }
 
 struct prediction_kernel_and_issue_s prediction_sum_kernel_and_issue_s(const struct prediction *p)

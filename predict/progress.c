@@ -2,7 +2,7 @@
 
 static const struct progress_watcher *watcher;
 
-void progress_watch(const struct progress_watcher *new_watcher)
+void progress_set_watcher(const struct progress_watcher *new_watcher)
 {
     watcher = new_watcher;
 }

@@ -7,8 +7,8 @@
 
 struct progress {
     size_t job_count, resumed_count;
-    size_t done_before_run; /* the number of jobs that were done before workers_run() */
-    const char *note;       /* the note that workers_run() reports after each job; NULL: "" */
+    size_t jobs_done_before_run; /* the number of jobs that were done before workers_run() */
+    const char *note;            /* the note that workers_run() reports after each job; NULL: "" */
 };
 
 /* Functions that are called at the beginning, at each step and at the end of a search. Searches do not overlap, so a
@@ -21,7 +21,7 @@ struct progress_watcher {
 
 /* Makes every later search of this process report to *watcher, which must exist as long as they run. NULL: searches
  * report to no watcher. */
-void progress_watch(const struct progress_watcher *watcher);
+void progress_set_watcher(const struct progress_watcher *watcher);
 
 /* Begins a search of `total` jobs. done: the number of jobs that an earlier run did already; they are not counted in
  * the speed. */

@@ -15,10 +15,10 @@ void recorded_operators_release(struct recorded_operators *operators)
 
 /* Returns the key of a recorded operator: its name, the shapes of its inputs and the dtype of the first. Inputs without
  * dimensions are left out. */
-static struct kernel_key kernel_key_of(struct arena *arena, const struct step_recording *r,
-                                       const struct step_event *event)
+static struct operator_key operator_key_of(struct arena *arena, const struct step_recording *r,
+                                           const struct step_event *event)
 {
-    struct kernel_key key = {.op = event->op_name, .dtype = STEP_DTYPE_OTHER};
+    struct operator_key key = {.op = event->op_name, .dtype = STEP_DTYPE_OTHER};
     struct text inputs = {0};
     for (uint32_t i = 0; i < event->in_count; i++) {
         const struct step_tensor *t = &r->tensor[event->in_begin + i];
@@ -66,7 +66,7 @@ static void add_recorded_rank(struct recorded_operators *o, const struct predict
         const struct step_event *event = kernel_event_of_op(p, r, class->op_begin + k);
         if (event != NULL)
             o->row[o->count++] = (struct recorded_kernels_of_operator){
-                .key = kernel_key_of(&o->arena, r, event),
+                .key = operator_key_of(&o->arena, r, event),
                 .rank = r->rank,
                 .call_count = 1,
                 .predicted_s =
@@ -129,8 +129,8 @@ static void use_measured_times(struct prediction *p, uint32_t role,
         const struct step_event *event = kernel_event_of_op(p, r, op);
         if (event == NULL)
             continue;
-        const struct kernel_key key = kernel_key_of(arena, r, event);
-        const struct kernel_time *time = kernel_times_find(times, &key);
+        const struct operator_key key = operator_key_of(arena, r, event);
+        const struct operator_kernel_time *time = kernel_times_find(times, &key);
         p->measured.kernel_total++;
         if (time == NULL)
             continue;

@@ -8,7 +8,7 @@
 /* All kernels of one recorded rank that have the same key. */
 struct recorded_kernels_of_operator {
     /* the operator and its shapes; texts are in the arena and in the recording */
-    struct kernel_key key;
+    struct operator_key key;
     uint32_t rank;
     size_t call_count;
     double predicted_s; /* seconds of all calls */

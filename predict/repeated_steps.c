@@ -23,27 +23,27 @@ struct step_spread step_spread_of(const double *step_s, size_t count)
     return spread;
 }
 
-/* Predicts step i of a struct repeated_steps. The result is a struct repeated_step. */
+/* Predicts step i of a struct repeated_steps. The result is a struct repeated_step_answer. */
 static void predict_step(void *context, size_t i, void *result)
 {
     const struct repeated_steps *steps = context;
     const struct prediction *first = steps->first;
-    struct repeated_step *answer = result;
+    struct repeated_step_answer *answer = result;
     struct request request =
         *(first->question.request != NULL ? first->question.request : &first->setup->request);
     struct arena arena = {0};
     /* the prediction begins with the length of the short list that represented the first step, which most likely
      * represents this one, too */
-    const struct prediction_question question = {.setup = first->setup,
-                                                 .request = &request,
-                                                 .is_exact = first->question.is_exact,
-                                                 .wants_step_time_only = true,
-                                                 .layer_count = steps->layer_count,
-                                                 .builds_whole_list =
-                                                     first->ir.repeats.copies_per_gap == 0,
-                                                 .short_list_index = first->short_list_index,
-                                                 .slow_rank = first->question.slow_rank,
-                                                 .slow_factor = first->question.slow_factor};
+    const struct prediction_question question = {
+        .setup = first->setup,
+        .request = &request,
+        .is_exact = first->question.is_exact,
+        .wants_step_time_only = true,
+        .layer_count = steps->layer_count,
+        .builds_whole_list = first->ir.repeats.copies_per_gap == 0,
+        .short_list_length_index = first->short_list_length_index,
+        .slow_rank = first->question.slow_rank,
+        .slow_factor = first->question.slow_factor};
     struct prediction p = {0};
     struct diag diag = {0};
     steps->change_request(&request, &arena, steps->context, i);
@@ -58,7 +58,7 @@ static void predict_step(void *context, size_t i, void *result)
 }
 
 enum status repeated_steps_predict(const struct repeated_steps *steps, size_t count,
-                                   struct repeated_step *answer, struct diag *diag)
+                                   struct repeated_step_answer *answer, struct diag *diag)
 {
     struct repeated_steps job = *steps;
     struct progress progress = {0};
@@ -70,7 +70,8 @@ enum status repeated_steps_predict(const struct repeated_steps *steps, size_t co
         status = answer[i].status;
         if (status != STATUS_OK)
             diag_error(diag, (struct loc){.name = steps->option}, status, "%s %zu: %s",
-                       steps->step_name, steps->first_number + i, answer[i].message);
+                       steps->step_name, steps->number_of_first_step_in_message + i,
+                       answer[i].message);
     }
     return status;
 }

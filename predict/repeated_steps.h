@@ -27,11 +27,11 @@ struct repeated_steps {
     /* for the message about a step that cannot be predicted: the option that asks for the steps, the word for one of
      * them ("batch"), and the number that step 0 has in the message */
     const char *option, *step_name;
-    size_t first_number;
+    size_t number_of_first_step_in_message;
 };
 
 /* The answer of one step. It holds no pointers, because it is passed between processes. */
-struct repeated_step {
+struct repeated_step_answer {
     enum status status;
     double step_s;
     struct document_lateness_of_ranks lateness;
@@ -41,6 +41,6 @@ struct repeated_step {
 /* Predicts `count` steps in child processes, as many at once as there are cores, and shows the progress. answer: an
  * array of `count` elements, or of one if `count` is 0. Reports the first step that cannot be predicted. */
 enum status repeated_steps_predict(const struct repeated_steps *steps, size_t count,
-                                   struct repeated_step *answer, struct diag *diag);
+                                   struct repeated_step_answer *answer, struct diag *diag);
 
 #endif

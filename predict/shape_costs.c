@@ -161,7 +161,7 @@ struct assumed_clock assumed_clock(const struct prediction *p)
     struct device_cost cost = p->setup->cost;
     if (cost.is_ideal)
         return (struct assumed_clock){0};
-    chains_of(p->profile, &p->choices, false, cost.chain);
+    chains_fill_for_choices(p->profile, &p->choices, false, cost.chain);
     if (cost.device_memory_power > 0)
         cost.memory_s_per_tensor_s = memory_s_per_tensor_core_s_of_step(p, &cost);
     return (struct assumed_clock){
@@ -198,7 +198,7 @@ void shape_costs_make(struct shape_costs *costs, const struct prediction *p)
         fused.merge_bytes_per_element[impl] = FUSED_MERGE_BYTES_PER_ELEMENT;
     bool kept = p->has_choices && (p->choices.activations == CHOICE_ACTIVATIONS_KEEP ||
                                    p->choices.activations == CHOICE_ACTIVATIONS_RATIO);
-    chains_of(p->profile, &p->choices, kept, fused.chain);
+    chains_fill_for_choices(p->profile, &p->choices, kept, fused.chain);
     if (cost->device_memory_power > 0 && !cost->is_ideal)
         fused.memory_s_per_tensor_s = memory_s_per_tensor_core_s_of_step(p, cost);
     bool ideal_profile = p->profile != NULL && p->profile->is_ideal;

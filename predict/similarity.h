@@ -37,6 +37,6 @@ struct similarity similarity_of_recorded(const struct setup *setup, const char *
 
 /* Returns a residual with these features and no values. It borrows their texts. The caller sets the members that name
  * the run. */
-struct residual similarity_to_residual(const struct similarity *similarity);
+struct residual similarity_make_residual(const struct similarity *similarity);
 
 #endif

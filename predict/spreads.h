@@ -30,7 +30,7 @@ struct spreads {
 };
 
 /* Returns whether any number was measured on the machine. */
-bool spreads_has_measured(const struct spreads *spreads);
+bool spreads_has_measured_numbers(const struct spreads *spreads);
 
 /* Returns the share of the step, at most 1, that depends on numbers that were not measured. */
 double spreads_unmeasured_share(const struct spreads *spreads);

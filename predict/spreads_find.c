@@ -43,7 +43,7 @@ static enum status simulate_step_on_machine(double *step_s, const struct spread_
     struct prediction other = *p;
     struct sim_result sim = {0};
     struct shape_costs costs = {0};
-    struct sim_options options = {.exact = trial->is_exact,
+    struct sim_options options = {.simulates_every_rank_and_op = trial->is_exact,
                                   .uniform_above_ranks = trial->uniform_above_ranks,
                                   .skip_memory = true,
                                   .slow_factor = p->question.slow_factor,
@@ -92,7 +92,7 @@ static enum status choose_how_to_simulate(struct spread_job_input *trial,
     return simulate_step_on_machine(&trial->step_s, trial, p->setup);
 }
 
-bool spreads_has_measured(const struct spreads *spreads)
+bool spreads_has_measured_numbers(const struct spreads *spreads)
 {
     for (int part = 0; part < SPREAD_PART_COUNT; part++)
         if (spreads->largest_relative_spread_by_part[part] > 0)
@@ -206,7 +206,7 @@ enum status spreads_find(struct spreads *spreads, const struct prediction *p, st
         spreads->largest_relative_spread_by_part[part] = spread_largest_of_part(
             &p->setup->cost, &p->setup->cluster, (enum spread_machine_part)part);
         spreads->estimate_error[part] =
-            spread_estimated_error(&p->setup->cost, (enum spread_machine_part)part);
+            spread_error_of_estimates(&p->setup->cost, (enum spread_machine_part)part);
         spreads->log_step_growth_by_measured_part[part] = change[2 * part].log_step_growth;
         spreads->share_of_unmeasured_by_part[part] =
             fmax(change[2 * part + 1].log_step_growth, 0) / log(SLOWER);

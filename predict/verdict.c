@@ -6,13 +6,13 @@
 #include <float.h>
 #include <math.h>
 
-const char *prediction_limit_name(enum prediction_limit limit)
+const char *prediction_limit_name(enum limiting_memory_kind limit)
 {
     static const char *const names[LIMIT_COUNT] = {"device memory", "host memory"};
     return names[limit];
 }
 
-double verdict_margin_bytes(const struct verdict *verdict, enum prediction_limit limit)
+double verdict_margin_bytes(const struct verdict *verdict, enum limiting_memory_kind limit)
 {
     if (verdict->available_bytes[limit] == UINT64_MAX)
         return DBL_MAX;
@@ -23,11 +23,11 @@ double verdict_missing_bytes(const struct verdict *verdict)
 {
     double sum = 0;
     for (int limit = 0; limit < LIMIT_COUNT; limit++)
-        sum += fmax(0, -verdict_margin_bytes(verdict, (enum prediction_limit)limit));
+        sum += fmax(0, -verdict_margin_bytes(verdict, (enum limiting_memory_kind)limit));
     return sum;
 }
 
-static bool is_nearly_full(const struct verdict *v, enum prediction_limit limit)
+static bool is_nearly_full(const struct verdict *v, enum limiting_memory_kind limit)
 {
     return v->available_bytes[limit] != UINT64_MAX &&
            fabs(verdict_margin_bytes(v, limit)) <
@@ -79,7 +79,7 @@ void verdict_put_probability_or_cache(struct text *out, const struct verdict *v)
     text_release(&odds);
 }
 
-double verdict_needed_share(const struct verdict *verdict, enum prediction_limit limit)
+double verdict_needed_share(const struct verdict *verdict, enum limiting_memory_kind limit)
 {
     if (verdict->available_bytes[limit] == UINT64_MAX)
         return 0;
@@ -87,7 +87,7 @@ double verdict_needed_share(const struct verdict *verdict, enum prediction_limit
            (double)(verdict->available_bytes[limit] > 0 ? verdict->available_bytes[limit] : 1);
 }
 
-void verdict_print(struct text *out, const struct verdict *v, enum prediction_limit limit)
+void verdict_print(struct text *out, const struct verdict *v, enum limiting_memory_kind limit)
 {
     double margin = verdict_margin_bytes(v, limit);
     text_puts(out, "needs ");

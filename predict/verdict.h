@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum prediction_limit { LIMIT_DEVICE, LIMIT_HOST, LIMIT_COUNT };
+enum limiting_memory_kind { LIMIT_DEVICE, LIMIT_HOST, LIMIT_COUNT };
 
 /* The verdict on whether a step fits: the bytes that it needs and those that are available, on one device and on the
  * host of one node. */
@@ -19,7 +19,7 @@ struct verdict {
      * same. 0 or 1, as `fits` says, unless is_by_reserved_memory is set */
     double fits_probability;
     /* the memory of which the larger share is needed; of equal shares the device's */
-    enum prediction_limit limiting_memory;
+    enum limiting_memory_kind limiting_memory;
     uint64_t needed_bytes[LIMIT_COUNT];
     uint64_t available_bytes[LIMIT_COUNT]; /* UINT64_MAX: infinite */
     /* the device's needed bytes are those that the framework's allocator reserves */
@@ -34,7 +34,8 @@ struct verdict {
 
 /* Appends "needs 61.2 GiB of 79.1 GiB (17.9 GiB free)" for one of the memories, or "(5.0 GiB too much)", or "of
  * infinite memory". */
-void verdict_print(struct text *out, const struct verdict *verdict, enum prediction_limit limit);
+void verdict_print(struct text *out, const struct verdict *verdict,
+                   enum limiting_memory_kind limit);
 /* The words for a probability: "Fits" from VERDICT_SURE_PROBABILITY on, "Probably fits" from 0.5, "Probably does not
  * fit" from 1 - VERDICT_SURE_PROBABILITY, else "Does not fit". */
 enum verdict_word {
@@ -58,12 +59,12 @@ bool verdict_is_full_by_cache(const struct verdict *verdict);
  * otherwise. */
 void verdict_put_probability_or_cache(struct text *out, const struct verdict *verdict);
 /* Returns needed / available bytes of a memory; if it is above 1, the step does not fit. 0: the memory is infinite. */
-double verdict_needed_share(const struct verdict *verdict, enum prediction_limit limit);
+double verdict_needed_share(const struct verdict *verdict, enum limiting_memory_kind limit);
 /* Returns available - needed in bytes; DBL_MAX for an infinite memory. */
-double verdict_margin_bytes(const struct verdict *verdict, enum prediction_limit limit);
+double verdict_margin_bytes(const struct verdict *verdict, enum limiting_memory_kind limit);
 /* Returns the sum over all memories of the bytes that are missing; 0 if the step fits. */
 double verdict_missing_bytes(const struct verdict *verdict);
 
-const char *prediction_limit_name(enum prediction_limit limit);
+const char *prediction_limit_name(enum limiting_memory_kind limit);
 
 #endif

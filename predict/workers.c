@@ -45,7 +45,7 @@ enum status workers_run(size_t count, size_t result_size, workers_job_fn *functi
 {
     struct workers_run_state w = {result_size, function, context, results};
     struct pool pool = {0};
-    size_t cores = pool_cores(), next = 0, ended = 0;
+    size_t cores = pool_count_usable_cores(), next = 0, ended = 0;
     enum status lost = STATUS_OK; /* STATUS_SYSTEM if a job's process died */
     if (count == 0)
         return STATUS_OK;
@@ -53,7 +53,7 @@ enum status workers_run(size_t count, size_t result_size, workers_job_fn *functi
     enum status status = engine_load(diag); /* jobs may simulate */
     if (status == STATUS_OK)
         status = pool_start(&pool, cores < count ? cores : count, do_job_in_child, &w, diag);
-    while (status == STATUS_OK && ended < count && interrupt_caught_signal() == 0) {
+    while (status == STATUS_OK && ended < count && interrupt_caught_signal_number() == 0) {
         struct pool_event event;
         while (status == STATUS_OK && next < count && pool.busy_workers < pool.worker_count)
             status = pool_submit_job(&pool, next++, diag);
@@ -66,7 +66,7 @@ enum status workers_run(size_t count, size_t result_size, workers_job_fn *functi
         lost = one != STATUS_OK ? one : lost;
         ended += event.kind != POOL_NO_EVENT;
         if (progress != NULL)
-            progress_update(progress, progress->done_before_run + ended,
+            progress_update(progress, progress->jobs_done_before_run + ended,
                             progress->note != NULL ? progress->note : "");
     }
     pool_release(&pool);

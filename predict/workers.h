@@ -14,8 +14,8 @@
 typedef void workers_job_fn(void *context, size_t job, void *result);
 
 /* Runs jobs 0 to count - 1 in child processes; results has count * result_size bytes. progress: NULL, or a search that
- * progress_begin() has begun; the first job that ends is reported as number progress->done_before_run + 1. If a child
- * dies, an error names its job, and STATUS_SYSTEM is returned once all other jobs are done. After a signal that
+ * progress_begin() has begun; the first job that ends is reported as number progress->jobs_done_before_run + 1. If a
+ * child dies, an error names its job, and STATUS_SYSTEM is returned once all other jobs are done. After a signal that
  * base/interrupt.h has noted, children are ended, and the results of jobs that were not done stay zero. */
 enum status workers_run(size_t count, size_t result_size, workers_job_fn *function, void *context,
                         void *results, struct progress *progress, struct diag *diag);

@@ -34,7 +34,7 @@ static enum status share_memory(struct child_run *run, const char *name, struct 
     struct schedule_times *times = &run->shared_memory->times;
     times->start_s = (double *)((char *)memory + head);
     times->end_s = times->start_s + rows;
-    times->ended_count_of_transfer = (uint64_t *)(times->end_s + rows);
+    times->times_each_transfer_ended = (uint64_t *)(times->end_s + rows);
     return STATUS_OK;
 }
 
@@ -122,16 +122,16 @@ void child_run_release(struct child_run *run)
 
 enum status child_run_make(struct child_run *run, const struct ir *ir,
                            const struct cluster *cluster, const struct sim_costs *costs,
-                           const uint32_t *uniform, const struct sim_options *options,
-                           const char *name, struct diag *diag)
+                           const uint32_t *uniform_rank_plus_1_by_guard,
+                           const struct sim_options *options, const char *name, struct diag *diag)
 {
     *run = (struct child_run){0};
-    enum status status =
-        traffic_make(&run->traffic, ir, cluster, costs, uniform, options, name, diag);
+    enum status status = traffic_make(&run->traffic, ir, cluster, costs,
+                                      uniform_rank_plus_1_by_guard, options, name, diag);
     if (status != STATUS_OK)
         return status;
     prune_make(&run->pruned, &run->traffic.platform, &run->traffic.flows);
-    fold_make(&run->fold, &run->traffic, &run->pruned, options->exact);
+    fold_make(&run->fold, &run->traffic, &run->pruned, options->simulates_every_rank_and_op);
     struct scheduler *scheduler = scheduler_new(&run->traffic, &run->fold);
     status = share_memory(run, name, diag);
     if (status == STATUS_OK)

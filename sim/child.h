@@ -31,12 +31,12 @@ struct child_run {
     size_t shared_bytes; /* the size of shared_memory, with the arrays after it */
 };
 
-/* Simulates the list `ir` once and fills *run. uniform: the array of uniform_mark_guards() (sim/uniform/uniform.h).
- * Release *run in either case. */
+/* Simulates the list `ir` once and fills *run. uniform_rank_plus_1_by_guard: the array of uniform_mark_guards()
+ * (sim/uniform/uniform.h). Release *run in either case. */
 enum status child_run_make(struct child_run *run, const struct ir *ir,
                            const struct cluster *cluster, const struct sim_costs *costs,
-                           const uint32_t *uniform, const struct sim_options *options,
-                           const char *name, struct diag *diag);
+                           const uint32_t *uniform_rank_plus_1_by_guard,
+                           const struct sim_options *options, const char *name, struct diag *diag);
 void child_run_release(struct child_run *run);
 
 #endif

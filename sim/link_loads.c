@@ -18,7 +18,7 @@ static double *sum_link_bytes(const struct child_run *run)
         const struct transfer *of = &traffic->transfer[t];
         double done =
             (double)run->shared_memory->times
-                .ended_count_of_transfer[fold_representative_transfer(&run->fold, traffic, t)];
+                .times_each_transfer_ended[fold_representative_transfer(&run->fold, traffic, t)];
         for (uint32_t f = of->flow_begin; f < of->flow_begin + of->flow_count; f++)
             for (uint32_t i = flows->link_begin[f]; i < flows->link_begin[f + 1]; i++)
                 bytes[flows->link[i]] += done * flows->bytes[f];

@@ -49,7 +49,7 @@ static void fill_classes(struct sim_result *result, const struct ir *ir,
         class->op_begin = ir->role[role].op_begin;
         class->op_count = ir->role[role].op_count;
         result->counts.simulated_op_instances += class->op_count;
-        result->counts.op_instances +=
+        result->counts.schedule_op_instances +=
             (uint64_t)repeats_whole_op_count(&ir->repeats, role, class->op_count) *
             class->rank_count;
     }
@@ -92,7 +92,8 @@ enum status sim_run(const struct ir *ir, const struct cluster *cluster,
                     const char *name, struct sim_result *result, struct diag *diag)
 {
     result->uniform_rank_plus_1_by_guard = uniform_mark_guards(
-        ir, options->exact ? UNIFORM_ABOVE_RANKS_NEVER : options->uniform_above_ranks);
+        ir, options->simulates_every_rank_and_op ? EVEN_ABOVE_RANKS_NEVER
+                                                 : options->uniform_above_ranks);
     result->uniform_rank_count = uniform_rank_count(ir, result->uniform_rank_plus_1_by_guard);
     struct child_run run;
     enum status status = child_run_make(&run, ir, cluster, costs,

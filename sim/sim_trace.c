@@ -40,8 +40,8 @@ void sim_make_trace(const struct ir *ir, const struct sim_result *result, uint32
     if (filled > 0)
         qsort(instance, filled, sizeof *instance, compare_op_starts);
     for (size_t i = 0; i < filled; i++)
-        ir_trace_add_op(ir, instance[i].rank, instance[i].op, instance[i].start_s,
-                        instance[i].end_s, trace);
+        ir_trace_append_row_of_op(ir, instance[i].rank, instance[i].op, instance[i].start_s,
+                                  instance[i].end_s, trace);
     free(instance);
     for (uint32_t r = rank_begin; memory && r < rank_end; r++)
         memory_add_trace_rows(ir, result, r, trace);

@@ -62,10 +62,10 @@ void stages_attribute_documents(struct stages *s, const struct stages *uniform,
 
 bool stages_parts_sum_to_step(const struct stages *s)
 {
-    bool add_up = true;
+    bool parts_sum_to_step = true;
     for (uint32_t role = 0; role < s->stage_count; role++)
-        add_up = add_up && waterfall_adds_up(&s->waterfall[role]);
-    return add_up;
+        parts_sum_to_step = parts_sum_to_step && waterfall_adds_up(&s->waterfall[role]);
+    return parts_sum_to_step;
 }
 
 void stages_release(struct stages *s)

@@ -290,7 +290,8 @@ static int compare_kernels(const void *left, const void *right)
  * divide a pipeline stage's idle time into fill, drain and the time between. */
 static struct kernel_row_with_start *list_kernels(struct waterfall_maker *m, uint32_t *count)
 {
-    struct kernel_row_with_start *kernel = heap_alloc(m->op_count + 1u, sizeof *kernel);
+    struct kernel_row_with_start *kernels_by_start =
+        heap_alloc(m->op_count + 1u, sizeof *kernels_by_start);
     m->first_backward_s = INFINITY;
     m->last_forward_s = -INFINITY;
     bool sorted = true;
@@ -306,12 +307,12 @@ static struct kernel_row_with_start *list_kernels(struct waterfall_maker *m, uin
             m->first_backward_s = fmin(m->first_backward_s, m->start_s[row]);
         if (!(m->end_s[row] > m->start_s[row]))
             continue;
-        sorted = sorted && (*count == 0 || kernel[*count - 1].start_s <= m->start_s[row]);
-        kernel[(*count)++] = (struct kernel_row_with_start){m->start_s[row], row};
+        sorted = sorted && (*count == 0 || kernels_by_start[*count - 1].start_s <= m->start_s[row]);
+        kernels_by_start[(*count)++] = (struct kernel_row_with_start){m->start_s[row], row};
     }
     if (!sorted)
-        qsort(kernel, *count, sizeof *kernel, compare_kernels);
-    return kernel;
+        qsort(kernels_by_start, *count, sizeof *kernels_by_start, compare_kernels);
+    return kernels_by_start;
 }
 
 /* The kernels that run at the same time. Several compute streams share the processors equally, as in the simulator.
@@ -319,7 +320,7 @@ static struct kernel_row_with_start *list_kernels(struct waterfall_maker *m, uin
  * kernels that run in it. */
 struct running_kernels {
     uint32_t row[IR_STREAMS_MAX], count;
-    wide share_s[IR_STREAMS_MAX];
+    wide share_so_far_s[IR_STREAMS_MAX];
 };
 
 /* Divides the time from from_s on among the running kernels, until until_s or until all of them
@@ -338,14 +339,14 @@ static double run_kernels_until(struct waterfall_maker *m, struct running_kernel
         if (r->count > 1)
             share_s /= r->count;
         for (uint32_t i = 0; i < r->count; i++)
-            r->share_s[i] += share_s;
+            r->share_so_far_s[i] += share_s;
         from_s = to_s;
         if (end_s > to_s)
             break;
-        add_kernel_s(m, r->row[first], r->share_s[first]);
+        add_kernel_s(m, r->row[first], r->share_so_far_s[first]);
         r->count--;
         r->row[first] = r->row[r->count];
-        r->share_s[first] = r->share_s[r->count];
+        r->share_so_far_s[first] = r->share_so_far_s[r->count];
     }
     return from_s;
 }
@@ -368,7 +369,7 @@ static void attribute_step(struct waterfall_maker *m, double step_s)
         }
         assert(running.count < IR_STREAMS_MAX);
         running.row[running.count] = row;
-        running.share_s[running.count++] = 0;
+        running.share_so_far_s[running.count++] = 0;
     }
     done_s = run_kernels_until(m, &running, done_s, INFINITY);
     explain_step_end(m, done_s, step_s);
@@ -411,7 +412,7 @@ void waterfall_make(struct waterfall *waterfall, const struct ir *ir,
                                 .peak = peak,
                                 .rounding_tolerance_s = 1e-12 * result->step_s};
     assert(peak.flop_per_s > 0 && !isinf(peak.flop_per_s));
-    double *flops = ir_flops_of_shapes(ir, rank);
+    double *flops = ir_flops_by_shape_on_rank(ir, rank);
     m.kernel_time_at_peak_rate_s =
         heap_alloc(ir->shape_count + 1u, sizeof *m.kernel_time_at_peak_rate_s);
     for (uint32_t i = 0; i < ir->shape_count; i++)

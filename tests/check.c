@@ -49,14 +49,14 @@ static bool chosen(const char *name, int argc, char **argv)
 /* Returns how many lists have fewer cases than days, so that some day has no case, and prints them. */
 static unsigned count_case_lists_with_caseless_days(void)
 {
-    unsigned empty = 0;
+    unsigned lists_with_caseless_days = 0;
     for (size_t i = 0; i < samples; i++)
         if (sample[i].end < sample[i].days) {
             printf("\n    a list of %zu cases has no case on some of %zu days", sample[i].end,
                    sample[i].days);
-            empty++;
+            lists_with_caseless_days++;
         }
-    return empty;
+    return lists_with_caseless_days;
 }
 
 /* The checks print their own failures; CUnit counts them and lists each case under its name. */

@@ -28,9 +28,9 @@ struct alignment {
     size_t a_count, b_count;
     /* number of cells of a row that are filled on each side of the diagonal */
     size_t band;
-    size_t row_cells; /* number of cells of a row for which there is room */
-    uint8_t *moves;   /* per cell: MOVE_SKIP_*, or MOVE_BLOCK + move_code_of_block() */
-    float *scores;    /* scores of the last ALIGN_MANY + 1 rows */
+    size_t cells_per_row; /* number of cells of a row for which there is room */
+    uint8_t *moves;       /* per cell: MOVE_SKIP_*, or MOVE_BLOCK + move_code_of_block() */
+    float *scores;        /* scores of the last ALIGN_MANY + 1 rows */
     double *a_amount_before, *b_amount_before; /* [i] the sum of the amounts of items 0 to i - 1 */
     /* [i] the length of the run of items that ends with item i - 1 and has one class and known amounts */
     uint32_t *a_run_length, *b_run_length;
@@ -52,14 +52,14 @@ static size_t first_filled_column(const struct alignment *p, size_t i)
 static float *score_cell(const struct alignment *p, size_t i, size_t j)
 {
     size_t begin = first_filled_column(p, i);
-    if (j < begin || j - begin >= p->row_cells)
+    if (j < begin || j - begin >= p->cells_per_row)
         return NULL;
-    return &p->scores[(i % (ALIGN_MANY + 1)) * p->row_cells + (j - begin)];
+    return &p->scores[(i % (ALIGN_MANY + 1)) * p->cells_per_row + (j - begin)];
 }
 
 static uint8_t *move_at(const struct alignment *p, size_t i, size_t j)
 {
-    return &p->moves[i * p->row_cells + (j - first_filled_column(p, i))];
+    return &p->moves[i * p->cells_per_row + (j - first_filled_column(p, i))];
 }
 
 static void prefix_sums_of_flops_or_bytes(const struct align_item *item, size_t count, double *sum,
@@ -97,7 +97,7 @@ static void try_block_of_sizes(const struct alignment *p, size_t i, size_t j, si
     }
 }
 
-static bool are_two_items_equal_amounts(const struct align_item *item, size_t count)
+static bool are_two_items_of_equal_amount(const struct align_item *item, size_t count)
 {
     return count == 2 &&
            fabs(item[0].flops_or_bytes - item[1].flops_or_bytes) <=
@@ -111,8 +111,8 @@ static bool block_is_allowed(const struct align_item *a, size_t a_count, const s
                              size_t b_count)
 {
     return a_count == 1 || b_count == 1 ||
-           (b_count <= ALIGN_SOME && are_two_items_equal_amounts(a, a_count)) ||
-           (a_count <= ALIGN_SOME && are_two_items_equal_amounts(b, b_count));
+           (b_count <= ALIGN_SOME && are_two_items_of_equal_amount(a, a_count)) ||
+           (a_count <= ALIGN_SOME && are_two_items_of_equal_amount(b, b_count));
 }
 
 /* Tries all blocks that end with items i - 1 and j - 1 and whose amounts are known and equal. If one of them gives cell
@@ -213,9 +213,9 @@ size_t align_blocks(const struct align_sequence *a, const struct align_sequence 
     p.band = b->item_count;
     if ((a->item_count + 1) > ALIGNMENT_CELLS_MAX / (b->item_count + 1))
         p.band = ALIGNMENT_CELLS_MAX / 2 / (a->item_count + 1) + 2 * step;
-    p.row_cells = p.band >= b->item_count ? b->item_count + 1 : 2 * p.band + 1;
-    p.moves = heap_alloc(a->item_count + 1, p.row_cells);
-    p.scores = heap_alloc(ALIGN_MANY + 1, p.row_cells * sizeof *p.scores);
+    p.cells_per_row = p.band >= b->item_count ? b->item_count + 1 : 2 * p.band + 1;
+    p.moves = heap_alloc(a->item_count + 1, p.cells_per_row);
+    p.scores = heap_alloc(ALIGN_MANY + 1, p.cells_per_row * sizeof *p.scores);
     p.a_amount_before = heap_alloc(a->item_count + 1, sizeof *p.a_amount_before);
     p.b_amount_before = heap_alloc(b->item_count + 1, sizeof *p.b_amount_before);
     p.a_run_length = heap_alloc(a->item_count + 1, sizeof *p.a_run_length);
@@ -224,7 +224,7 @@ size_t align_blocks(const struct align_sequence *a, const struct align_sequence 
     prefix_sums_of_flops_or_bytes(p.b_items, p.b_count, p.b_amount_before, p.b_run_length);
     for (size_t i = 0; i <= p.a_count; i++) {
         size_t begin = first_filled_column(&p, i);
-        for (size_t j = begin; j <= p.b_count && j - begin < p.row_cells; j++)
+        for (size_t j = begin; j <= p.b_count && j - begin < p.cells_per_row; j++)
             fill_alignment_cell(&p, i, j);
     }
     size_t count = read_blocks_backwards(&p, blocks);

@@ -32,7 +32,8 @@ static struct align_item *add_item(struct align_sequence *s)
     return &s->items[s->item_count++];
 }
 
-static void add_row_outside_items(struct align_sequence *s, struct align_row_outside_items gap_row)
+static void add_row_outside_items(struct align_sequence *s,
+                                  struct align_row_outside_items row_outside_items)
 {
     if (s->rows_outside_items_count == s->rows_outside_items_capacity) {
         s->rows_outside_items_capacity =
@@ -40,7 +41,7 @@ static void add_row_outside_items(struct align_sequence *s, struct align_row_out
         s->rows_outside_items = heap_realloc(s->rows_outside_items, s->rows_outside_items_capacity,
                                              sizeof *s->rows_outside_items);
     }
-    s->rows_outside_items[s->rows_outside_items_count++] = gap_row;
+    s->rows_outside_items[s->rows_outside_items_count++] = row_outside_items;
 }
 
 /* Adds a row of attention to the last item, which is an attention. Rows after the last row of this item (scales, masks,

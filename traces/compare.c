@@ -171,14 +171,14 @@ void comparison_finish(struct comparison *c, const struct trace *predicted,
 
 /* ---- groups, ops and the verdict ---- */
 
-const char *compare_criterion_name(enum compare_criterion by)
+const char *compare_grouping_name(enum compare_grouping by)
 {
     static const char *const names[BY_COUNT] = {"kind", "stream", "phase", "rank"};
     assert(by < BY_COUNT);
     return names[by];
 }
 
-static const char *group_name(const struct compare_pair *pair, enum compare_criterion by)
+static const char *group_name(const struct compare_pair *pair, enum compare_grouping by)
 {
     switch (by) {
     case BY_KIND:
@@ -210,7 +210,7 @@ static bool has_group_name_or_rank(const struct compare_group *group, const char
     return name == NULL ? group->rank == rank : strcmp(group->name, name) == 0;
 }
 
-size_t compare_list_groups(const struct comparison *c, enum compare_criterion by,
+size_t compare_list_groups(const struct comparison *c, enum compare_grouping by,
                            struct compare_group **out)
 {
     struct compare_group *group = NULL;

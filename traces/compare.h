@@ -106,8 +106,8 @@ double comparison_clock_mhz_of_header(const struct trace *trace, const char *kin
 double comparison_signed_relative_error(double predicted,
                                         double measured); /* NAN if measured is 0 */
 
-enum compare_criterion { BY_KIND, BY_STREAM, BY_PHASE, BY_RANK, BY_COUNT };
-const char *compare_criterion_name(enum compare_criterion by);
+enum compare_grouping { BY_KIND, BY_STREAM, BY_PHASE, BY_RANK, BY_COUNT };
+const char *compare_grouping_name(enum compare_grouping by);
 
 struct compare_group {
     const char *name; /* NULL: the group is a rank */
@@ -120,7 +120,7 @@ struct compare_group {
 
 /* Returns the number of groups and puts them into *groups, those with the most measured time first; the caller frees
  * the array. */
-size_t compare_list_groups(const struct comparison *comparison, enum compare_criterion by,
+size_t compare_list_groups(const struct comparison *comparison, enum compare_grouping by,
                            struct compare_group **groups);
 
 struct compare_op {

@@ -67,13 +67,15 @@ struct rows_between_blocks {
 };
 
 static void add_row_between_blocks(struct rows_between_blocks *gap,
-                                   const struct align_row_outside_items *gap_row, int side)
+                                   const struct align_row_outside_items *row_outside_items,
+                                   int side)
 {
-    struct class_rows_between_blocks *bucket = &gap->by_class[gap_row->class][gap_row->phase];
+    struct class_rows_between_blocks *bucket =
+        &gap->by_class[row_outside_items->class][row_outside_items->phase];
     if (side == 0 && bucket->row_count[0] == 0)
-        bucket->first_row = gap_row->row_of_trace;
+        bucket->first_row = row_outside_items->row_of_trace;
     bucket->row_count[side]++;
-    bucket->seconds[side] += gap_row->seconds;
+    bucket->seconds[side] += row_outside_items->seconds;
 }
 
 static void match_class_rows(struct profiler_trace_comparison *f, uint32_t lane, int class,
@@ -224,7 +226,7 @@ static enum status align_recorded_steps(struct profiler_trace_comparison *f,
         for (end = i; end < count && row[end].step == row[i].step;)
             end++;
         struct step_item_sequences_by_lane m;
-        foreign_step_init(&f->sides, true, row + i, end - i, &m);
+        foreign_step_items_init(&f->sides, true, row + i, end - i, &m);
         status = foreign_check_item_count(&m, name, diag);
         for (uint32_t lane = 0; lane < LANE_COUNT && status == STATUS_OK; lane++)
             match_rows_of_lane(f, lane, &p->lanes[lane], &m.lanes[lane]);
@@ -232,7 +234,7 @@ static enum status align_recorded_steps(struct profiler_trace_comparison *f,
         c->measured.rows += m.classified_row_count;
         c->measured.busy_s += m.busy_s;
         spans[c->measured_steps++] = m.end_s - m.start_s;
-        foreign_step_release(&m);
+        foreign_step_items_release(&m);
     }
     c->measured.busy_s /= (double)c->measured_steps;
     c->measured.step_s = comparison_sort_and_find_median(spans, c->measured_steps);
@@ -256,7 +258,7 @@ enum status compare_with_profiler_trace(struct comparison *c, const struct trace
     struct row_with_times *m_row =
         foreign_list_rows_by_start(measured, f.sides.recorded_rank, true, &m_count);
     struct step_item_sequences_by_lane p;
-    foreign_step_init(&f.sides, false, p_row, p_count, &p);
+    foreign_step_items_init(&f.sides, false, p_row, p_count, &p);
     c->is_profiler_trace = true;
     c->compared_rank_count = 1;
     c->predicted.rows = p.classified_row_count;
@@ -270,7 +272,7 @@ enum status compare_with_profiler_trace(struct comparison *c, const struct trace
         add_pairs(&f, f.sides.recorded_rank);
         comparison_finish(c, predicted, measured);
     }
-    foreign_step_release(&p);
+    foreign_step_items_release(&p);
     foreign_sides_release(&f.sides);
     free(f.matches);
     free(p_row);

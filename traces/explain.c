@@ -169,8 +169,8 @@ static size_t add_step_seconds_by_part(struct explanation *e, const struct rows_
         double part_s[EXPLAIN_PART_COUNT] = {0};
         if (foreign)
             find_step_span(row, end - i, step_start_and_end_s);
-        explain_tile_split_time_by_part(row, end - i, step_start_and_end_s[0],
-                                        step_start_and_end_s[1], part_s);
+        explain_split_interval_by_part(row, end - i, step_start_and_end_s[0],
+                                       step_start_and_end_s[1], part_s);
         steps += i == 0 || rows->rows[i - 1].step != row->step;
         for (size_t r = 0; r < e->rank_count; r++)
             if (represents_all || e->times_of_ranks[r].rank == row->rank)
@@ -460,9 +460,10 @@ static enum status find_matched_time_share(struct explanation *e, const struct t
     return status;
 }
 
-enum status explain_measured_traces(struct explanation *e, const struct trace *predicted,
-                                    const struct trace *const *measured, const char *const *names,
-                                    size_t count, bool foreign, struct diag *diag)
+enum status explain_measured_against_predicted(struct explanation *e, const struct trace *predicted,
+                                               const struct trace *const *measured,
+                                               const char *const *names, size_t count, bool foreign,
+                                               struct diag *diag)
 {
     struct rows_to_explain p = {0}, m = {0};
     enum status status = STATUS_OK;

@@ -60,9 +60,11 @@ struct explanation {
 /* Explains `count` measured traces: one of ours with all its ranks, or (foreign) recordings of the PyTorch profiler,
  * one per rank; names[] are the names of the traces for messages. If the prediction has a single rank, it represents
  * all ranks. */
-enum status explain_measured_traces(struct explanation *explanation, const struct trace *predicted,
-                                    const struct trace *const *measured, const char *const *names,
-                                    size_t count, bool foreign, struct diag *diag);
+enum status explain_measured_against_predicted(struct explanation *explanation,
+                                               const struct trace *predicted,
+                                               const struct trace *const *measured,
+                                               const char *const *names, size_t count, bool foreign,
+                                               struct diag *diag);
 void explanation_release(struct explanation *explanation);
 
 #endif

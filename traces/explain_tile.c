@@ -14,7 +14,7 @@ void explain_add_row(struct rows_to_explain *rows, const struct explain_row *row
         rows->rows = heap_realloc(rows->rows, rows->capacity, sizeof *rows->rows);
     }
     rows->rows[rows->row_count] = *row;
-    rows->rows[rows->row_count++].message_move_start_s = row->start_s;
+    rows->rows[rows->row_count++].last_rank_arrival_s = row->start_s;
 }
 
 void explain_rows_release(struct rows_to_explain *rows)
@@ -102,19 +102,19 @@ static void align_clocks_of_ranks(struct rows_to_explain *rows, struct explain_r
     }
 }
 
-/* Sets message_move_start_s of each row of a message: the time at which the last rank of the message arrives. A rank
+/* Sets last_rank_arrival_s of each row of a message: the time at which the last rank of the message arrives. A rank
  * that arrives after the row has ended does not count, since the row did not wait for it. */
-static void set_message_move_starts(struct explain_row *const *list, size_t count)
+static void set_last_rank_arrivals(struct explain_row *const *list, size_t count)
 {
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && same_message(list[i], list[end]);)
             end++;
         for (size_t k = i; k < end; k++) {
-            list[k]->message_move_start_s = list[k]->start_s;
+            list[k]->last_rank_arrival_s = list[k]->start_s;
             for (size_t other = i; other < end; other++)
                 if (list[other]->start_s < list[k]->end_s)
-                    list[k]->message_move_start_s =
-                        fmax(list[k]->message_move_start_s, list[other]->start_s);
+                    list[k]->last_rank_arrival_s =
+                        fmax(list[k]->last_rank_arrival_s, list[other]->start_s);
         }
     }
 }
@@ -125,7 +125,7 @@ void explain_align_and_sort_rows(struct rows_to_explain *rows, bool together)
     struct explain_row **list = list_message_rows(rows, &count);
     if (together)
         align_clocks_of_ranks(rows, list, count);
-    set_message_move_starts(list, count);
+    set_last_rank_arrivals(list, count);
     free((void *)list);
     if (rows->row_count > 0)
         qsort(rows->rows, rows->row_count, sizeof *rows->rows, compare_rows);
@@ -177,8 +177,8 @@ static void add_interval_to_part_seconds(const int64_t *active, double seconds,
     part_s[EXPLAIN_IDLE] += seconds;
 }
 
-void explain_tile_split_time_by_part(const struct explain_row *row, size_t count, double begin_s,
-                                     double end_s, double part_s[EXPLAIN_PART_COUNT])
+void explain_split_interval_by_part(const struct explain_row *row, size_t count, double begin_s,
+                                    double end_s, double part_s[EXPLAIN_PART_COUNT])
 {
     struct row_start_or_end *row_start_or_end = heap_alloc(4 * count + 1, sizeof *row_start_or_end);
     int64_t active[EXPLAIN_PART_COUNT] = {0};
@@ -186,7 +186,7 @@ void explain_tile_split_time_by_part(const struct explain_row *row, size_t count
     double at_s = begin_s;
     for (size_t i = 0; i < count; i++) {
         double moves_s =
-            row[i].part == EXPLAIN_MESSAGES ? row[i].message_move_start_s : row[i].start_s;
+            row[i].part == EXPLAIN_MESSAGES ? row[i].last_rank_arrival_s : row[i].start_s;
         edges +=
             add_row_start_and_end(row_start_or_end + edges, row[i].start_s, moves_s, EXPLAIN_WAITS);
         edges +=

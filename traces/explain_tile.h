@@ -18,7 +18,7 @@ struct explain_row {
     uint8_t part; /* enum explain_part */
     double start_s, end_s;
     /* for a message: the time at which its last rank arrives, of the ranks that arrive before this row ends */
-    double message_move_start_s;
+    double last_rank_arrival_s;
 };
 
 struct rows_to_explain {
@@ -27,7 +27,7 @@ struct rows_to_explain {
 };
 
 void explain_add_row(struct rows_to_explain *rows, const struct explain_row *row);
-/* Sorts the rows by step, rank and start, and sets message_move_start_s of messages. together: the rows are recordings
+/* Sorts the rows by step, rank and start, and sets last_rank_arrival_s of messages. together: the rows are recordings
  * of several ranks, each with a clock of its own. Their times are shifted first so that messages end at the same time
  * on all ranks, in the median over messages. */
 void explain_align_and_sort_rows(struct rows_to_explain *rows, bool together);
@@ -35,7 +35,7 @@ void explain_rows_release(struct rows_to_explain *rows);
 
 /* Splits the time from begin_s to end_s into parts, and adds the seconds of each to part_s[]. row[0..count): all rows
  * of one rank in one step. */
-void explain_tile_split_time_by_part(const struct explain_row *row, size_t count, double begin_s,
-                                     double end_s, double part_s[EXPLAIN_PART_COUNT]);
+void explain_split_interval_by_part(const struct explain_row *row, size_t count, double begin_s,
+                                    double end_s, double part_s[EXPLAIN_PART_COUNT]);
 
 #endif

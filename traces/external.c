@@ -10,7 +10,7 @@
 
 /* The columns that external_print() adds to those of the file: a column's name, and the call that appends its value to
  * `out`. r: the result of the row; kind: the kind of memory of its second figure, in words. */
-#define EXTERNAL_RESULT_COLUMNS(X)                                                                 \
+#define EXTERNAL_PREDICTION_COLUMNS(X)                                                             \
     X("predicted", append_predicted(out, r))                                                       \
     X("predicted_step_s", append_number_if_finite(out, r->step_s))                                 \
     X("relative_error", append_number_if_finite(out, r->relative_error))                           \
@@ -25,7 +25,7 @@ static const char *const column_names[] = {
     EXTERNAL_COLUMNS(COLUMN)
 #undef COLUMN
 #define COLUMN(name, put) name,
-        EXTERNAL_RESULT_COLUMNS(COLUMN)
+        EXTERNAL_PREDICTION_COLUMNS(COLUMN)
 #undef COLUMN
 };
 enum { RESULT_COLUMN_COUNT = ARRAY_LEN(column_names) - EXTERNAL_COLUMN_COUNT };
@@ -235,11 +235,11 @@ static enum status read_sizes_and_degrees(const struct record *record, struct ex
                   {EXTERNAL_GLOBAL_BATCH, &row->global_batch}};
     enum status status = STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(counts); i++)
-        status =
-            records_read_count(record, &columns, counts[i].column, !is_step, counts[i].value, diag);
+        status = records_read_count_field(record, &columns, counts[i].column, !is_step,
+                                          counts[i].value, diag);
     for (size_t i = 0; status == STATUS_OK && i < ARRAY_LEN(degrees); i++) {
         int64_t degree;
-        status = records_read_count(record, &columns, degrees[i], true, &degree, diag);
+        status = records_read_count_field(record, &columns, degrees[i], true, &degree, diag);
     }
     return status;
 }
@@ -391,7 +391,7 @@ static void append_whole_bytes_if_finite(struct text *out, double bytes)
         text_put_double(out, round(bytes));
 }
 
-static void append_predicted(struct text *out, const struct external_result *result)
+static void append_predicted(struct text *out, const struct external_prediction *result)
 {
     if (result->predicted_text != NULL)
         records_append_field(out, result->predicted_text);
@@ -400,10 +400,10 @@ static void append_predicted(struct text *out, const struct external_result *res
                     result->predicted);
 }
 
-struct external_result external_make_unknown_result(void)
+struct external_prediction external_make_unknown_prediction(void)
 {
-    return (struct external_result){
-        .outcome = OUTCOME_ERROR,
+    return (struct external_prediction){
+        .outcome = OUTCOME_PREDICTION_FAILED,
         .predicted = NAN,
         .relative_error = NAN,
         .step_s = NAN,
@@ -420,18 +420,18 @@ void external_print_columns(struct text *out)
     text_putc(out, '\n');
 }
 
-void external_print(const struct external_runs *runs, const struct external_result *result,
+void external_print(const struct external_runs *runs, const struct external_prediction *result,
                     struct text *out)
 {
     for (size_t row = 0; row < runs->row_count; row++) {
-        const struct external_result *r = &result[row];
+        const struct external_prediction *r = &result[row];
         const char *kind =
             external_memory_kind_name(external_metric_memory_kind(runs->rows[row].second_metric));
         records_append_fields(out, runs->rows[row].cells, EXTERNAL_COLUMN_COUNT);
 #define PUT(name, put)                                                                             \
     text_putc(out, ',');                                                                           \
     put;
-        EXTERNAL_RESULT_COLUMNS(PUT)
+        EXTERNAL_PREDICTION_COLUMNS(PUT)
 #undef PUT
         text_putc(out, '\n');
     }

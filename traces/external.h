@@ -187,7 +187,7 @@ enum status external_load(struct external_runs *runs, const char *path, struct d
 enum status external_load_shipped(struct external_runs *runs, struct diag *diag);
 
 /* The prediction for a row. A number that is NAN is not known. */
-struct external_result {
+struct external_prediction {
     /* for a training step, OUTCOME_WRONG means that it was predicted not to fit although it ran */
     enum measurement_outcome outcome;
     double predicted; /* for a figure: the predicted value in the unit of the row */
@@ -207,15 +207,15 @@ struct external_result {
     const char *status_reason;
 };
 
-/* Returns a result of OUTCOME_ERROR in which every number is NAN. */
-struct external_result external_make_unknown_result(void);
+/* Returns a result of OUTCOME_PREDICTION_FAILED in which every number is NAN. */
+struct external_prediction external_make_unknown_prediction(void);
 
 /* external_print_columns() appends the line of column names, those of results included.
  * external_print() appends all rows as they were read, each with the columns of its result,
  * result[i] for row i. Numbers have six significant digits, but bytes and predicted whole numbers
  * have all their digits. */
 void external_print_columns(struct text *out);
-void external_print(const struct external_runs *runs, const struct external_result *result,
+void external_print(const struct external_runs *runs, const struct external_prediction *result,
                     struct text *out);
 
 #endif

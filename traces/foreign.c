@@ -47,9 +47,9 @@ enum kernel_class foreign_class_of_row(const struct predicted_trace_and_recordin
     return class == CLASS_NORM && f->counts_norms_as_elementwise ? CLASS_ELEMENTWISE : class;
 }
 
-void foreign_step_init(const struct predicted_trace_and_recording *f, bool is_measured,
-                       const struct row_with_times *row, size_t count,
-                       struct step_item_sequences_by_lane *step)
+void foreign_step_items_init(const struct predicted_trace_and_recording *f, bool is_measured,
+                             const struct row_with_times *row, size_t count,
+                             struct step_item_sequences_by_lane *step)
 {
     const struct trace *trace = is_measured ? f->measured : f->predicted;
     *step = (struct step_item_sequences_by_lane){.start_s = INFINITY, .end_s = -INFINITY};
@@ -68,7 +68,7 @@ void foreign_step_init(const struct predicted_trace_and_recording *f, bool is_me
         align_find_periods(&step->lanes[lane]);
 }
 
-void foreign_step_release(struct step_item_sequences_by_lane *step)
+void foreign_step_items_release(struct step_item_sequences_by_lane *step)
 {
     for (int lane = 0; lane < LANE_COUNT; lane++)
         align_release(&step->lanes[lane]);

@@ -59,10 +59,10 @@ enum kernel_class foreign_class_of_row(const struct predicted_trace_and_recordin
 
 /* Fills *step with row[0..count), the rows of one step of the recording (is_measured) or of the prediction; rows of
  * CLASS_NO_WORK are in no lane. Release *step. */
-void foreign_step_init(const struct predicted_trace_and_recording *foreign, bool is_measured,
-                       const struct row_with_times *row, size_t count,
-                       struct step_item_sequences_by_lane *step);
-void foreign_step_release(struct step_item_sequences_by_lane *step);
+void foreign_step_items_init(const struct predicted_trace_and_recording *foreign, bool is_measured,
+                             const struct row_with_times *row, size_t count,
+                             struct step_item_sequences_by_lane *step);
+void foreign_step_items_release(struct step_item_sequences_by_lane *step);
 
 /* Refuses a step with more items than can be aligned. */
 enum status foreign_check_item_count(const struct step_item_sequences_by_lane *step,

@@ -187,7 +187,7 @@ static enum status add_kernels(struct kernel_owners *k, const struct kineto_step
 
 /* One call of an operator that launched kernels, or a kernel that counts for itself. */
 struct operator_call {
-    struct kernel_key key;
+    struct operator_key key;
     bool has_missing_shapes;
     double seconds;
 };
@@ -233,7 +233,7 @@ static void add_rows(struct kernel_owners *k)
         qsort(call, calls, sizeof *call, compare_operator_calls_by_key);
     times->rows = heap_zalloc(calls + 1, sizeof *times->rows);
     for (size_t i = 0, count; i < calls; i += count) {
-        struct kernel_time *row = &times->rows[times->row_count++];
+        struct operator_kernel_time *row = &times->rows[times->row_count++];
         row->key = call[i].key;
         for (count = 0; i + count < calls && is_same_key(&call[i], &call[i + count]); count++) {
             seconds[count] = call[i + count].seconds;
@@ -299,13 +299,13 @@ enum status kernel_times_read(struct kernel_times *times, const char *name, cons
     return status;
 }
 
-const struct kernel_time *kernel_times_find(const struct kernel_times *times,
-                                            const struct kernel_key *recorded)
+const struct operator_kernel_time *kernel_times_find(const struct kernel_times *times,
+                                                     const struct operator_key *recorded)
 {
-    const struct kernel_time *other = NULL, *unlisted = NULL;
+    const struct operator_kernel_time *other = NULL, *unlisted = NULL;
     size_t others = 0, lists = 0;
     for (size_t i = 0; i < times->row_count; i++) {
-        const struct kernel_time *row = &times->rows[i];
+        const struct operator_kernel_time *row = &times->rows[i];
         if (!kernel_times_is_recorded_name_of(recorded->op, row->key.op))
             continue;
         const bool known =

@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 /* The key of an operator: calls with equal keys are summed. */
-struct kernel_key {
+struct operator_key {
     /* as recorded steps name it, without an overload if the profiler says none: "mm", "fsdp.copy" */
     const char *op;
     const char *inputs; /* the shapes of inputs that have one: "[1024,640][640,256]" */
@@ -25,8 +25,8 @@ struct kernel_key {
     uint8_t dtype;
 };
 
-struct kernel_time {
-    struct kernel_key key;
+struct operator_kernel_time {
+    struct operator_key key;
     /* the profiler left out the shapes of a list of tensors, or all of them */
     bool has_missing_shapes;
     size_t call_count; /* in all steps */
@@ -37,7 +37,7 @@ struct kernel_time {
 /* All-zero is empty. Rows are in the order of their keys. */
 struct kernel_times {
     struct arena arena;
-    struct kernel_time *rows;
+    struct operator_kernel_time *rows;
     size_t row_count;
     size_t step_count; /* the profiler's steps; at least 1 */
     struct kineto_device device;
@@ -61,7 +61,7 @@ bool kernel_times_is_recorded_name_of(const char *recorded, const char *op);
  *   - the row with its shapes and dtype;
  *   - the only row with its shapes, if the dtype of the row or of the operator is unknown;
  *   - the only row of the operator with has_missing_shapes, if its dtype is the same or one of the two is unknown. */
-const struct kernel_time *kernel_times_find(const struct kernel_times *times,
-                                            const struct kernel_key *recorded);
+const struct operator_kernel_time *kernel_times_find(const struct kernel_times *times,
+                                                     const struct operator_key *recorded);
 
 #endif

@@ -13,7 +13,7 @@
 #define NONE UINT32_MAX
 
 /* The properties of an event that follow from the events that enclose it; the event itself counts as one of these. */
-struct event_context {
+struct operators_and_phase_around_event {
     uint32_t owner; /* the outermost enclosing operator that does work; NONE: there is none */
     uint32_t inner; /* the innermost enclosing operator; NONE: there is none */
     uint16_t phase; /* label; "forward" unless an enclosing event has another phase */
@@ -22,8 +22,9 @@ struct event_context {
 struct builder {
     struct trace *trace;
     const struct kineto_events *events;
-    struct event_context *contexts; /* [events] set for operators, annotations and calls only */
-    uint8_t *class_of_name;         /* [names] enum kernel_class */
+    /* [events] set for operators, annotations and calls only */
+    struct operators_and_phase_around_event *operators_and_phase_by_event;
+    uint8_t *class_of_name; /* [names] enum kernel_class */
     uint16_t forward_label, recompute_label, backward_label, optimizer_label;
 };
 
@@ -73,7 +74,7 @@ static bool calls_no_other_operator(const struct builder *b, uint32_t i)
 
 /* Sets the context of each operator and annotation; on a thread they nest in time. A call of the GPU's runtime gets the
  * context of the event around it. */
-static void find_contexts(struct builder *b)
+static void find_operators_around_events(struct builder *b)
 {
     const struct kineto_events *events = b->events;
     uint32_t *stack = heap_alloc(events->event_count + 1, sizeof *stack);
@@ -88,21 +89,21 @@ static void find_contexts(struct builder *b)
         last_thread = event->lane;
         while (depth > 0 && event->start_us >= event_at_index(b, stack[depth - 1])->end_us)
             depth--;
-        struct event_context around = {NONE, NONE, b->forward_label};
+        struct operators_and_phase_around_event around = {NONE, NONE, b->forward_label};
         if (depth > 0)
-            around = b->contexts[stack[depth - 1]];
-        b->contexts[i] = around;
+            around = b->operators_and_phase_by_event[stack[depth - 1]];
+        b->operators_and_phase_by_event[i] = around;
         if (event->type == KINETO_CALL)
             continue;
-        b->contexts[i].phase = phase_of_events_inside(b, event, around.phase);
+        b->operators_and_phase_by_event[i].phase = phase_of_events_inside(b, event, around.phase);
         if (event->type == KINETO_OPERATOR)
-            b->contexts[i].inner = i;
+            b->operators_and_phase_by_event[i].inner = i;
         if (around.owner == NONE) {
             enum kernel_class class = b->class_of_name[event->name];
             /* An operator whose name does not tell its class is a row only if it calls no other operator. */
             if (event->type == KINETO_OPERATOR && class != CLASS_NO_WORK &&
                 (class != CLASS_OTHER || calls_no_other_operator(b, i)))
-                b->contexts[i].owner = i;
+                b->operators_and_phase_by_event[i].owner = i;
         }
         stack[depth++] = i;
     }
@@ -137,12 +138,12 @@ static void add_operators(struct builder *b, const struct kineto_steps *steps)
 {
     for (uint32_t i = 0; i < b->events->event_count; i++) {
         const struct kineto_event *event = event_at_index(b, i);
-        if (event->type == KINETO_KERNEL || b->contexts[i].owner != i)
+        if (event->type == KINETO_KERNEL || b->operators_and_phase_by_event[i].owner != i)
             continue;
         int32_t step = kineto_step_at(steps, event->start_us);
         if (step >= 0)
-            add_row(b, event, b->class_of_name[event->name], b->contexts[i].phase, step,
-                    event->flops);
+            add_row(b, event, b->class_of_name[event->name],
+                    b->operators_and_phase_by_event[i].phase, step, event->flops);
     }
 }
 
@@ -155,7 +156,9 @@ static void add_kernels(struct builder *b, const struct kineto_steps *steps)
     struct kineto_launchers launchers = {0};
     uint32_t *inner = heap_alloc(events->event_count + 1, sizeof *inner);
     for (uint32_t i = 0; i < events->event_count; i++)
-        inner[i] = event_at_index(b, i)->type == KINETO_CALL ? b->contexts[i].inner : NONE;
+        inner[i] = event_at_index(b, i)->type == KINETO_CALL
+                       ? b->operators_and_phase_by_event[i].inner
+                       : NONE;
     kineto_launchers_find(&launchers, events, inner);
     /* [events] the operator's flops have already been given to one of its kernels */
     bool *used = heap_zalloc(events->event_count + 1, sizeof *used);
@@ -169,7 +172,8 @@ static void add_kernels(struct builder *b, const struct kineto_steps *steps)
         double issued_us = event->start_us;
         uint32_t source = kineto_launcher_of(&launchers, event);
         if (source != NONE) {
-            const struct event_context *context = &b->contexts[source];
+            const struct operators_and_phase_around_event *context =
+                &b->operators_and_phase_by_event[source];
             issued_us = event_at_index(b, source)->start_us;
             phase = context->phase;
             /* cuBLASLt clears a workspace before it launches the product: a memset is not the operator's work. */
@@ -193,7 +197,7 @@ static void add_kernels(struct builder *b, const struct kineto_steps *steps)
 }
 
 static void sum_host_issue_of_steps(const struct builder *b, const struct kineto_steps *steps,
-                                    struct kineto_issue *issue)
+                                    struct kineto_host_calls *issue)
 {
     const struct kineto_events *events = b->events;
     struct kineto_runtime_call *issued = heap_alloc(events->event_count + 1, sizeof *issued);
@@ -204,10 +208,10 @@ static void sum_host_issue_of_steps(const struct builder *b, const struct kineto
             issued[count++] = (struct kineto_runtime_call){
                 .start_us = event->start_us,
                 .event_index_of_call = i,
-                .event_index_of_calling_operator = b->contexts[i].owner,
+                .event_index_of_calling_operator = b->operators_and_phase_by_event[i].owner,
                 .step = kineto_step_at(steps, event->start_us)};
     }
-    kineto_issue_sum_calls(issue, events, issued, count);
+    kineto_sum_host_calls(issue, events, issued, count);
     free(issued);
 }
 
@@ -230,11 +234,12 @@ bool kineto_recognise(const char *data, size_t size)
     return at < size && (data[at] == '{' || data[at] == ']');
 }
 
-static void add_all_rows(struct builder *b, struct kineto_issue *issue)
+static void add_all_rows(struct builder *b, struct kineto_host_calls *issue)
 {
     const struct kineto_events *events = b->events;
     struct trace *trace = b->trace;
-    b->contexts = heap_alloc(events->event_count + 1, sizeof *b->contexts);
+    b->operators_and_phase_by_event =
+        heap_alloc(events->event_count + 1, sizeof *b->operators_and_phase_by_event);
     b->class_of_name = heap_alloc(events->name_count + 1, sizeof *b->class_of_name);
     for (size_t i = 0; i < events->name_count; i++)
         b->class_of_name[i] = (uint8_t)kernel_class_of_operator(events->name[i]);
@@ -242,7 +247,7 @@ static void add_all_rows(struct builder *b, struct kineto_issue *issue)
     b->recompute_label = trace_intern_label(trace, "recompute");
     b->backward_label = trace_intern_label(trace, "backward");
     b->optimizer_label = trace_intern_label(trace, "optimizer");
-    find_contexts(b);
+    find_operators_around_events(b);
     struct kineto_steps steps = {0};
     kineto_steps_find(&steps, events);
     if (events->has_kernels && issue != NULL)
@@ -252,7 +257,7 @@ static void add_all_rows(struct builder *b, struct kineto_issue *issue)
     else
         add_operators(b, &steps);
     kineto_steps_release(&steps);
-    free(b->contexts);
+    free(b->operators_and_phase_by_event);
     free(b->class_of_name);
 }
 
@@ -260,8 +265,9 @@ static void add_all_rows(struct builder *b, struct kineto_issue *issue)
  * repeat in every layer and step. */
 enum { LABEL_ROOM = 64 };
 
-enum status kineto_parse_issue(struct trace *trace, struct kineto_issue *issue, const char *name,
-                               const char *data, size_t size, struct diag *diag)
+enum status kineto_parse_with_host_calls(struct trace *trace, struct kineto_host_calls *issue,
+                                         const char *name, const char *data, size_t size,
+                                         struct diag *diag)
 {
     struct kineto_events events = {0};
     struct loc at = {.name = name};
@@ -303,5 +309,5 @@ out:
 enum status kineto_parse(struct trace *trace, const char *name, const char *data, size_t size,
                          struct diag *diag)
 {
-    return kineto_parse_issue(trace, NULL, name, data, size, diag);
+    return kineto_parse_with_host_calls(trace, NULL, name, data, size, diag);
 }

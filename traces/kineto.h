@@ -41,7 +41,8 @@ enum status kineto_parse(struct trace *trace, const char *name, const char *data
 
 /* Does what kineto_parse() does, and sums up the calls of the issuing threads in *issue, which must be all-zero and is
  * released by the caller. *issue stays empty if no kernels were recorded. */
-enum status kineto_parse_issue(struct trace *trace, struct kineto_issue *issue, const char *name,
-                               const char *data, size_t size, struct diag *diag);
+enum status kineto_parse_with_host_calls(struct trace *trace, struct kineto_host_calls *issue,
+                                         const char *name, const char *data, size_t size,
+                                         struct diag *diag);
 
 #endif

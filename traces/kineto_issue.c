@@ -17,11 +17,11 @@ static const double PAUSE_S = 1e-3;
 /* If this many launched kernels have not started yet, the next launch may have to wait: CUDA queues 1024 launches. */
 enum { QUEUE_ALMOST_FULL = 1000 };
 
-void kineto_issue_release(struct kineto_issue *issue)
+void kineto_host_calls_release(struct kineto_host_calls *issue)
 {
     free(issue->steps);
     free(issue->gaps_of_queued_gpu_work_s);
-    *issue = (struct kineto_issue){0};
+    *issue = (struct kineto_host_calls){0};
 }
 
 /* A kernel or copy that a call of the runtime started on the GPU. */
@@ -62,7 +62,7 @@ static size_t count_less_than(const double *value, size_t count, double limit)
 }
 
 /* Fills *w from the events; release it. */
-static void index_gpu_work(struct gpu_work *w, const struct kineto_events *events)
+static void build_gpu_work_index(struct gpu_work *w, const struct kineto_events *events)
 {
     *w = (struct gpu_work){.events = events,
                            .started = heap_alloc(events->event_count + 1, sizeof *w->started),
@@ -133,7 +133,7 @@ static enum kineto_call_kind call_kind_of_kernel(const char *kernel)
 /* Adds the time of a call that waits for the GPU: from the end of the last kernel or copy that ended during the call to
  * the end of the call. Adds nothing if none ended during it. */
 static void add_gpu_wait_time_of_call(const struct gpu_work *w, const struct kineto_event *call,
-                                      struct kineto_issue_step *step)
+                                      struct kineto_host_calls_of_step *step)
 {
     size_t ended = count_less_than(w->ends_us, w->end_count, call->end_us);
     if (ended == 0 || w->ends_us[ended - 1] <= call->start_us)
@@ -150,8 +150,8 @@ static void add_gpu_wait_time_of_call(const struct gpu_work *w, const struct kin
  *     this one is added to issue->gaps_of_queued_gpu_work_s[].
  * call: the launch; kernel: the index of the kernel's event. */
 static void add_launch_delay_of_call(const struct gpu_work *w, const struct kineto_event *call,
-                                     uint32_t kernel, struct kineto_issue_step *step,
-                                     struct kineto_issue *issue)
+                                     uint32_t kernel, struct kineto_host_calls_of_step *step,
+                                     struct kineto_host_calls *issue)
 {
     const struct kineto_event *event = &w->events->events[kernel];
     /* events are ordered by lane (stream), and on a lane by start */
@@ -227,7 +227,7 @@ static double pause_before_or_in_call_s(const struct starting_call *call)
 /* Adds a call to the sums of its step and returns true, or leaves it out and returns false. Counts
  * calls that may have waited for the GPU, and pauses. */
 static bool add_starting_call_to_sums(const struct starting_call *call,
-                                      struct kineto_issue_step *step)
+                                      struct kineto_host_calls_of_step *step)
 {
     struct kineto_call_sums *sum = &step->issue_calls_by_kind[call->kind];
     const double left_out_s = pause_before_or_in_call_s(call);
@@ -239,7 +239,7 @@ static bool add_starting_call_to_sums(const struct starting_call *call,
     sum->call_count++;
     sum->operator_count += !call->follows_launch_by_same_operator;
     sum->total_call_s += call->call_s;
-    sum->total_gap_s += call->gap_s;
+    sum->total_gap_before_calls_s += call->gap_s;
     return true;
 }
 
@@ -247,9 +247,9 @@ static bool add_starting_call_to_sums(const struct starting_call *call,
  * only does the latter. */
 static void add_call_to_step_sums(const struct gpu_work *w,
                                   const struct kineto_runtime_call *issued,
-                                  struct calls_so_far *so_far, struct kineto_issue *issue)
+                                  struct calls_so_far *so_far, struct kineto_host_calls *issue)
 {
-    struct kineto_issue_step *step =
+    struct kineto_host_calls_of_step *step =
         issued->step >= 0 ? &issue->steps[issue->step_count - 1] : NULL;
     const struct kineto_event *event = &w->events->events[issued->event_index_of_call];
     size_t count;
@@ -282,8 +282,8 @@ static int compare_calls_by_start(const void *left, const void *right)
                : a->event_index_of_call > b->event_index_of_call;
 }
 
-void kineto_issue_sum_calls(struct kineto_issue *issue, const struct kineto_events *events,
-                            struct kineto_runtime_call *issued, size_t count)
+void kineto_sum_host_calls(struct kineto_host_calls *issue, const struct kineto_events *events,
+                           struct kineto_runtime_call *issued, size_t count)
 {
     struct gpu_work work;
     struct calls_so_far so_far = {.last_call_end_us = -1,
@@ -291,7 +291,7 @@ void kineto_issue_sum_calls(struct kineto_issue *issue, const struct kineto_even
     int32_t last = -1;
     if (count == 0)
         return;
-    index_gpu_work(&work, events);
+    build_gpu_work_index(&work, events);
     qsort(issued, count, sizeof *issued, compare_calls_by_start);
     issue->steps = heap_zalloc(count + 1, sizeof *issue->steps);
     issue->gaps_of_queued_gpu_work_s =

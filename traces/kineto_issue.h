@@ -22,12 +22,13 @@ struct kineto_call_sums {
     size_t call_count;
     /* sum of the times of all calls; of a call that waits, only the time after the work for which it waits has ended */
     double total_call_s;
-    double total_gap_s; /* sum of the gaps between these calls and the calls before them */
+    /* sum of the gaps between these calls and the calls before them */
+    double total_gap_before_calls_s;
     /* number of operators that made these calls; an operator that launches several kernels in a row counts once */
     size_t operator_count;
 };
 
-struct kineto_issue_step {
+struct kineto_host_calls_of_step {
     struct kineto_call_sums issue_calls_by_kind[CALL_COUNT];
     size_t gpu_waiting_call_count; /* number of calls that had to wait for the GPU */
     size_t pause_count;     /* number of calls with a pause, in the call or in the gap before it */
@@ -39,8 +40,8 @@ struct kineto_issue_step {
 };
 
 /* All-zero is empty: a recording without calls. */
-struct kineto_issue {
-    struct kineto_issue_step *steps;
+struct kineto_host_calls {
+    struct kineto_host_calls_of_step *steps;
     size_t step_count;
     size_t graph_launch_count; /* number of calls that launched a CUDA graph */
     /* For each kernel whose launch is in the sums, and had returned before the kernel before it on its stream ended:
@@ -48,7 +49,7 @@ struct kineto_issue {
     double *gaps_of_queued_gpu_work_s;
     size_t queued_gap_count;
 };
-void kineto_issue_release(struct kineto_issue *issue);
+void kineto_host_calls_release(struct kineto_host_calls *issue);
 
 /* A call as the reader of recordings (traces/kineto.c) finds it. The members event_index_... are indices
  * of events. */
@@ -62,7 +63,7 @@ struct kineto_runtime_call {
 
 struct kineto_events;
 /* Sums the calls issued[0..count) by step into *issue, which must be all-zero. Sorts issued[] by start. */
-void kineto_issue_sum_calls(struct kineto_issue *issue, const struct kineto_events *events,
-                            struct kineto_runtime_call *issued, size_t count);
+void kineto_sum_host_calls(struct kineto_host_calls *issue, const struct kineto_events *events,
+                           struct kineto_runtime_call *issued, size_t count);
 
 #endif

@@ -50,7 +50,7 @@ static const char *const outcome_names[OUTCOME_COUNT] = {
     [OUTCOME_WRONG] = "wrong",
     [OUTCOME_PUBLISHED_ZERO] = "zero",
     [OUTCOME_NOT_COMPARABLE] = "none",
-    [OUTCOME_ERROR] = "error",
+    [OUTCOME_PREDICTION_FAILED] = "error",
 };
 
 const char *measurement_outcome_name(enum measurement_outcome outcome)

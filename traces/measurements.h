@@ -87,12 +87,12 @@ const char *measurement_word_instead_of_number(enum measurement_metric metric);
 
 /* The outcome of a row. The names are those printed: "ok", "right", ... */
 enum measurement_outcome {
-    OUTCOME_OK,             /* predicted; the relative error says how well */
-    OUTCOME_RIGHT,          /* a verdict or length that agrees */
-    OUTCOME_WRONG,          /* a verdict or length that does not agree */
-    OUTCOME_PUBLISHED_ZERO, /* the published value is 0, so there is no relative error */
-    OUTCOME_NOT_COMPARABLE, /* there is nothing to compare */
-    OUTCOME_ERROR,          /* the prediction failed */
+    OUTCOME_OK,                /* predicted; the relative error says how well */
+    OUTCOME_RIGHT,             /* a verdict or length that agrees */
+    OUTCOME_WRONG,             /* a verdict or length that does not agree */
+    OUTCOME_PUBLISHED_ZERO,    /* the published value is 0, so there is no relative error */
+    OUTCOME_NOT_COMPARABLE,    /* there is nothing to compare */
+    OUTCOME_PREDICTION_FAILED, /* the prediction failed */
     OUTCOME_COUNT
 };
 const char *measurement_outcome_name(enum measurement_outcome outcome);

@@ -317,8 +317,9 @@ enum status records_parse_table(const char *name, const char *data, size_t size,
     return status;
 }
 
-enum status records_read_count(const struct record *record, const struct record_columns *columns,
-                               size_t column, bool optional, int64_t *value, struct diag *diag)
+enum status records_read_count_field(const struct record *record,
+                                     const struct record_columns *columns, size_t column,
+                                     bool optional, int64_t *value, struct diag *diag)
 {
     *value = 0;
     if (optional && record->field_sizes[column] == 0)

@@ -70,8 +70,9 @@ enum status records_parse_table(const char *name, const char *data, size_t size,
                                 void *context, struct diag *diag);
 
 /* Reads field `column` of a row: a whole number of at least 1. Where it is optional, an empty field is 0. */
-enum status records_read_count(const struct record *record, const struct record_columns *columns,
-                               size_t column, bool optional, int64_t *value, struct diag *diag);
+enum status records_read_count_field(const struct record *record,
+                                     const struct record_columns *columns, size_t column,
+                                     bool optional, int64_t *value, struct diag *diag);
 
 /* Reports "column 'x': expected a number, not 'y'", where `expected` is "a number". */
 enum status records_report_expected(const struct record *record,

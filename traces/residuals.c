@@ -120,7 +120,8 @@ static enum status read_field(const struct record *record, size_t i, struct resi
                    : records_report_field(record, names[i], diag, "expected '%s' or '%s', not '%s'",
                                           table[i].words[false], table[i].words[true], field);
     case COUNT:
-        return records_read_count(record, &columns, i, false, count_member_address(row, i), diag);
+        return records_read_count_field(record, &columns, i, false, count_member_address(row, i),
+                                        diag);
     case SECONDS:
         return parse_double(field, size, number) && isfinite(*number) && *number > 0
                    ? STATUS_OK

@@ -64,20 +64,21 @@ static void match_rows_of_block(struct row_match_maker *maker, const struct alig
 
 /* The rows of one side that lie between two blocks. */
 struct rows_between_blocks_of_side {
-    const struct align_row_outside_items *gap_row;
-    size_t gap_row_count;
+    const struct align_row_outside_items *rows_outside_items;
+    size_t rows_outside_items_count;
 };
 
-static bool is_row_outside_items_of_sort(const struct align_row_outside_items *gap_row, int sort)
+static bool is_row_outside_items_of_sort(const struct align_row_outside_items *row_outside_items,
+                                         int sort)
 {
-    return (gap_row->class == CLASS_OPTIMIZER) == (sort == BETWEEN_OPTIMIZER);
+    return (row_outside_items->class == CLASS_OPTIMIZER) == (sort == BETWEEN_OPTIMIZER);
 }
 
 static size_t count_rows_of_sort(const struct rows_between_blocks_of_side *gap, int sort)
 {
     size_t count = 0;
-    for (size_t i = 0; i < gap->gap_row_count; i++)
-        count += is_row_outside_items_of_sort(&gap->gap_row[i], sort);
+    for (size_t i = 0; i < gap->rows_outside_items_count; i++)
+        count += is_row_outside_items_of_sort(&gap->rows_outside_items[i], sort);
     return count;
 }
 
@@ -90,22 +91,22 @@ static void match_outside_rows_of_sort(struct row_match_maker *maker,
                                        bool both)
 {
     struct predicted_rows_match *match = NULL;
-    for (size_t i = 0; i < p->gap_row_count; i++)
-        if (both || is_row_outside_items_of_sort(&p->gap_row[i], sort)) {
+    for (size_t i = 0; i < p->rows_outside_items_count; i++)
+        if (both || is_row_outside_items_of_sort(&p->rows_outside_items[i], sort)) {
             if (match == NULL)
                 match = add_match(maker->out);
             match->is_of_rows_between_blocks = true;
-            add_row(maker->out, match, p->gap_row[i].row_of_trace);
+            add_row(maker->out, match, p->rows_outside_items[i].row_of_trace);
         }
-    for (size_t i = 0; i < m->gap_row_count; i++) {
-        if (!both && !is_row_outside_items_of_sort(&m->gap_row[i], sort))
+    for (size_t i = 0; i < m->rows_outside_items_count; i++) {
+        if (!both && !is_row_outside_items_of_sort(&m->rows_outside_items[i], sort))
             continue;
-        if (match == NULL || m->gap_row[i].class == CLASS_OTHER) {
-            add_stray(maker, m->gap_row[i].row_of_trace);
+        if (match == NULL || m->rows_outside_items[i].class == CLASS_OTHER) {
+            add_stray(maker, m->rows_outside_items[i].row_of_trace);
             continue;
         }
         match->measured_rows++;
-        match->measured_s += m->gap_row[i].seconds;
+        match->measured_s += m->rows_outside_items[i].seconds;
     }
 }
 
@@ -130,7 +131,7 @@ take_rows_before_next_block(const struct align_sequence *s, size_t *from, bool l
     while (*from < s->rows_outside_items_count &&
            (last || s->rows_outside_items[*from].items_before_row <= until)) {
         ++*from;
-        gap.gap_row_count++;
+        gap.rows_outside_items_count++;
     }
     return gap;
 }
@@ -191,14 +192,14 @@ static enum status match_rows_of_recorded_steps(struct row_match_maker *maker,
         for (end = i; end < count && row[end].step == row[i].step;)
             end++;
         struct step_item_sequences_by_lane m;
-        foreign_step_init(&maker->sides, true, row + i, end - i, &m);
+        foreign_step_items_init(&maker->sides, true, row + i, end - i, &m);
         status = foreign_check_item_count(&m, name, diag);
         for (uint32_t lane = 0; lane < LANE_COUNT && status == STATUS_OK; lane++)
             match_rows_of_lane(maker, &p->lanes[lane], &m.lanes[lane]);
         out->recorded_steps[out->step_count++] =
             (struct step_of_recording){row[i].step, m.end_s - m.start_s,
                                        idle_s_of_step(maker->sides.measured, row + i, end - i)};
-        foreign_step_release(&m);
+        foreign_step_items_release(&m);
     }
     return status;
 }
@@ -246,13 +247,13 @@ enum status row_matches_find(struct row_matches *matches, const struct trace *pr
         heap_zalloc(measured->label_count + 1, sizeof *maker.stray_row_count_by_label);
     matches->is_stray_by_row =
         heap_zalloc(measured->ops.count + 1, sizeof *matches->is_stray_by_row);
-    foreign_step_init(&maker.sides, false, p_row, p_count, &p);
+    foreign_step_items_init(&maker.sides, false, p_row, p_count, &p);
     status = foreign_check_item_count(&p, "the prediction", diag);
     if (status == STATUS_OK)
         status = match_rows_of_recorded_steps(&maker, &p, m_row, m_count, name, diag);
     if (status == STATUS_OK)
         list_strays(&maker);
-    foreign_step_release(&p);
+    foreign_step_items_release(&p);
     foreign_sides_release(&maker.sides);
     free(maker.stray_seconds_by_label);
     free(maker.stray_row_count_by_label);

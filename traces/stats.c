@@ -68,7 +68,7 @@ static void append_busy_interval(struct busy_intervals *list, double start_s, do
 }
 
 /* Sets *list to the union of *list and *other. */
-static void add_intervals(struct busy_intervals *list, const struct busy_intervals *other)
+static void unite_busy_intervals(struct busy_intervals *list, const struct busy_intervals *other)
 {
     struct busy_intervals sum = {0};
     size_t i = 0, j = 0;
@@ -150,7 +150,7 @@ static void measure_rank(struct stats_rank *rank, struct busy_intervals *busy)
         /* The two terms may be equal but for rounding: then nothing is exposed. */
         if (rank->exposed_s[role] < 1e-12 * rank->busy_s[role])
             rank->exposed_s[role] = 0;
-        add_intervals(&any, &busy[role]);
+        unite_busy_intervals(&any, &busy[role]);
     }
     rank->idle_s = rank->end_s - rank->start_s - total_s(&any);
     if (rank->idle_s < 1e-12 * (rank->end_s - rank->start_s))
@@ -192,7 +192,7 @@ static void measure_ops(struct trace_stats *stats, const struct trace *trace)
             rank->start_s = stream->start_s;
         if (stream->end_s > rank->end_s)
             rank->end_s = stream->end_s;
-        add_intervals(&busy[stream->role], &one);
+        unite_busy_intervals(&busy[stream->role], &one);
         if (end == order.row_count || order.keys[end] >> 16 != rank->rank)
             measure_rank(rank, busy);
     }

@@ -427,7 +427,7 @@ static enum status read_operator(struct recording_reader *in, struct json_node n
 }
 
 /* Reads how many bytes an all-to-all sends to each rank of its group; sets most_bytes_sent_to_one_rank and
- * index_in_group_sent_to. */
+ * group_index_of_only_receiver. */
 static enum status read_bytes_sent_to_each_rank(struct recording_reader *in, struct json_node sent,
                                                 struct step_event *event)
 {
@@ -443,11 +443,12 @@ static enum status read_bytes_sent_to_each_rank(struct recording_reader *in, str
         double bytes = 0;
         status = json_as_double(json_element_at(sent, i), 0, BYTES_LIMIT, &bytes, in->diag);
         receiver_count += bytes > 0;
-        event->index_in_group_sent_to = bytes > 0 ? (int64_t)i : event->index_in_group_sent_to;
+        event->group_index_of_only_receiver =
+            bytes > 0 ? (int64_t)i : event->group_index_of_only_receiver;
         event->most_bytes_sent_to_one_rank = fmax(event->most_bytes_sent_to_one_rank, bytes);
     }
     if (receiver_count != 1 || group->has_ranks_in_other_order)
-        event->index_in_group_sent_to = -1;
+        event->group_index_of_only_receiver = -1;
     if (status == STATUS_OK && group->rank_count * event->most_bytes_sent_to_one_rank > BYTES_LIMIT)
         return json_error(sent, in->diag,
                           "%" PRIu32 " times the largest piece, %.0f, is more than 2^50 bytes",
@@ -486,7 +487,7 @@ static enum status read_event(struct recording_reader *in, struct json_node node
 {
     struct step_event *event = &in->recording->event[number];
     event->group = UINT32_MAX;
-    event->index_in_group_sent_to = event->peer_rank = event->batch_number = -1;
+    event->group_index_of_only_receiver = event->peer_rank = event->batch_number = -1;
     if (!json_is_object(node))
         return json_error(node, in->diag, "expected an event: {\"op\": ...}");
     enum status status = read_kind(in, node, event);

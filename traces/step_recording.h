@@ -87,7 +87,7 @@ struct step_event {
     double most_bytes_sent_to_one_rank;
     /* for an uneven all-to-all that sends to one rank only: the index of that rank in the group; -1: no rank or several
      * ranks get bytes, or the group has_ranks_in_other_order */
-    int64_t index_in_group_sent_to;
+    int64_t group_index_of_only_receiver;
     /* of sends and receives: the global rank of the other side; the number of the batch of messages that are started
      * together; -1: none */
     int64_t peer_rank, batch_number;

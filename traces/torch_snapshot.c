@@ -107,7 +107,7 @@ struct site_table {
     size_t slot_count;
 };
 
-static size_t find_slot(const struct site_table *sites, const char *name)
+static size_t find_site_slot(const struct site_table *sites, const char *name)
 {
     uint64_t sum = 14695981039346656037u;
     for (const char *c = name; *c != '\0'; c++)
@@ -125,7 +125,7 @@ static void grow_slots(struct site_table *sites)
     sites->slot_count = sites->slot_count == 0 ? 256 : 2 * sites->slot_count;
     sites->row_of_slot = heap_zalloc(sites->slot_count, sizeof *sites->row_of_slot);
     for (size_t i = 0; i < sites->snapshot->site_count; i++)
-        sites->row_of_slot[find_slot(sites, sites->snapshot->site[i].name)] = (uint32_t)i + 1;
+        sites->row_of_slot[find_site_slot(sites, sites->snapshot->site[i].name)] = (uint32_t)i + 1;
 }
 
 static void add_block_to_site(struct site_table *sites, const struct text *name, uint64_t bytes)
@@ -133,7 +133,7 @@ static void add_block_to_site(struct site_table *sites, const struct text *name,
     struct torch_snapshot *s = sites->snapshot;
     if (2 * (s->site_count + 1) > sites->slot_count)
         grow_slots(sites);
-    size_t slot = find_slot(sites, name->data);
+    size_t slot = find_site_slot(sites, name->data);
     if (sites->row_of_slot[slot] == 0) {
         if (s->site_count == sites->capacity) {
             sites->capacity = heap_next_capacity(sites->capacity, s->site_count + 1);
@@ -185,7 +185,7 @@ struct blocks_changed_since_failure {
         /* for a freed block, the event that allocated it; NULL: unknown */
         const struct pickle_value *allocation;
     } * freed,
-        *taken; /* freed: sorted by address by find_changes(), each address once; taken: allocated */
+        *taken; /* freed: sorted by address by find_blocks_changed_since_failure(), each address once; taken: allocated */
     size_t freed_count, taken_count, freed_capacity, taken_capacity;
 };
 
@@ -249,7 +249,8 @@ static void add_freed_block(struct blocks_changed_since_failure *since,
         add_change(&since->freed, &since->freed_count, &since->freed_capacity, event);
 }
 
-static void find_changes(struct torch_snapshot *s, struct blocks_changed_since_failure *since)
+static void find_blocks_changed_since_failure(struct torch_snapshot *s,
+                                              struct blocks_changed_since_failure *since)
 {
     for (const struct pickle_item *i = since->failure; i != NULL; i = i->next) {
         const char *action = pickle_text_or(pickle_find(i->value, "action"), "");
@@ -402,7 +403,7 @@ enum status torch_snapshot_parse(struct torch_snapshot *s, const char *name, con
         }
     s->device = find_device(segments);
     find_last_failed_allocation(s, &since, pickle_find(root, "device_traces"));
-    find_changes(s, &since);
+    find_blocks_changed_since_failure(s, &since);
     for (const struct pickle_item *i = items_of_pickle_list(segments); i != NULL; i = i->next) {
         if (pickle_int_or(pickle_find(i->value, "device"), 0) != s->device)
             continue;

@@ -22,7 +22,7 @@ void trace_release(struct trace *trace)
 }
 
 /* Returns the slot of the label, or the free slot where it would go. */
-static size_t find_slot(const struct trace *trace, const char *text, size_t size)
+static size_t find_label_slot(const struct trace *trace, const char *text, size_t size)
 {
     size_t slot =
         (size_t)digest_add(DIGEST_OF_NO_BYTES, text, size) & (trace->label_slot_count - 1);
@@ -42,7 +42,7 @@ static void grow_slots(struct trace *trace)
     trace->label_id_of_slot = heap_zalloc(trace->label_slot_count, sizeof *trace->label_id_of_slot);
     for (size_t i = 0; i < trace->label_count; i++) {
         const char *label = trace->labels[i];
-        trace->label_id_of_slot[find_slot(trace, label, strlen(label))] = (uint32_t)i + 1;
+        trace->label_id_of_slot[find_label_slot(trace, label, strlen(label))] = (uint32_t)i + 1;
     }
 }
 
@@ -61,20 +61,20 @@ static void add_empty_label(struct trace *trace)
 {
     if (trace->label_count == 0) {
         grow_slots(trace);
-        add_label(trace, find_slot(trace, "", 0), "", 0);
+        add_label(trace, find_label_slot(trace, "", 0), "", 0);
     }
 }
 
 bool trace_find_or_add_label(struct trace *trace, const char *text, size_t size, uint16_t *label)
 {
     add_empty_label(trace);
-    size_t slot = find_slot(trace, text, size);
+    size_t slot = find_label_slot(trace, text, size);
     if (trace->label_id_of_slot[slot] == 0) {
         if (trace->label_count == TRACE_LABEL_LIMIT)
             return false;
         if (2 * trace->label_count >= trace->label_slot_count) {
             grow_slots(trace);
-            slot = find_slot(trace, text, size);
+            slot = find_label_slot(trace, text, size);
         }
         add_label(trace, slot, text, size);
     }

@@ -38,7 +38,7 @@ struct call_buffers {
 struct direct_plan {
     size_t set_count, call_count;
     size_t measured_call_count; /* the last ones; the calls before them warm up */
-    struct call_buffers *buffer_sets;
+    struct call_buffers *buffers_by_set;
     void *scratch;
     cudaEvent_t *begin, *end;
     cudaStream_t stream;
@@ -51,15 +51,15 @@ struct direct_plan {
 static void *new_filled_buffer(enum dtype dtype, size_t elements, uint64_t seed)
 {
     size_t bytes = elements * dtype_bytes(dtype);
-    void *device = NULL, *host = heap_alloc(elements, dtype_bytes(dtype));
+    void *gpu_buffer = NULL, *host = heap_alloc(elements, dtype_bytes(dtype));
     microbench_fill(host, dtype, elements, seed);
-    if (cudaMalloc(&device, bytes) == cudaSuccess &&
-        cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice) != cudaSuccess) {
-        cudaFree(device);
-        device = NULL;
+    if (cudaMalloc(&gpu_buffer, bytes) == cudaSuccess &&
+        cudaMemcpy(gpu_buffer, host, bytes, cudaMemcpyHostToDevice) != cudaSuccess) {
+        cudaFree(gpu_buffer);
+        gpu_buffer = NULL;
     }
     free(host);
-    return device;
+    return gpu_buffer;
 }
 
 static bool allocate_sets(struct direct_plan *a, const struct size *s, bool backward)
@@ -69,9 +69,9 @@ static bool allocate_sets(struct direct_plan *a, const struct size *s, bool back
     size_t bytes = backward ? 8 * queries + 8 * keys : 4 * queries + 4 * keys;
     a->set_count = MICROBENCH_ROTATE_GPU / (bytes + 4 * rows) + 1;
     a->set_count = a->set_count < a->call_count ? a->set_count : a->call_count;
-    a->buffer_sets = heap_zalloc(a->set_count, sizeof *a->buffer_sets);
+    a->buffers_by_set = heap_zalloc(a->set_count, sizeof *a->buffers_by_set);
     for (size_t i = 0; i < a->set_count; i++) {
-        struct call_buffers *b = &a->buffer_sets[i];
+        struct call_buffers *b = &a->buffers_by_set[i];
         const struct {
             void **to;
             size_t elements;
@@ -94,8 +94,8 @@ static bool allocate_sets(struct direct_plan *a, const struct size *s, bool back
 
 static void release_plan(struct direct_plan *a, const struct cudnn *dnn)
 {
-    for (size_t i = 0; a->buffer_sets != NULL && i < a->set_count; i++) {
-        const struct call_buffers *b = &a->buffer_sets[i];
+    for (size_t i = 0; a->buffers_by_set != NULL && i < a->set_count; i++) {
+        const struct call_buffers *b = &a->buffers_by_set[i];
         void *all[] = {b->q, b->k, b->v, b->o, b->d_o, b->dq, b->dk, b->dv, b->stats};
         for (size_t k = 0; k < ARRAY_LEN(all); k++)
             cudaFree(all[k]);
@@ -114,7 +114,7 @@ static void release_plan(struct direct_plan *a, const struct cudnn *dnn)
         cudaStreamDestroy(a->stream);
     free(a->begin);
     free(a->end);
-    free(a->buffer_sets);
+    free(a->buffers_by_set);
 }
 
 static bool open_plan(struct direct_plan *a, const struct cudnn *dnn)
@@ -136,7 +136,7 @@ static const char *time_all_calls(const struct direct_plan *a, bool backward)
 {
     const char *words = NULL;
     for (size_t i = 0; i < a->call_count && words == NULL; i++) {
-        const struct call_buffers *b = &a->buffer_sets[i % a->set_count];
+        const struct call_buffers *b = &a->buffers_by_set[i % a->set_count];
         cudaEventRecord(a->begin[i], a->stream);
         words = backward ? fused_backward(a->fused, a->handle, b->q, b->k, b->v, b->o, b->d_o,
                                           b->stats, b->dq, b->dk, b->dv, a->scratch, NULL)

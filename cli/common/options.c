@@ -36,9 +36,10 @@ static size_t count_options_of_sets(const struct option_set *const *sets)
 
 struct option_name_with_dashes options_name_with_dashes(const char *name)
 {
-    struct option_name_with_dashes shown;
-    snprintf(shown.text, sizeof shown.text, "%s%.30s", name[1] == '\0' ? "-" : "--", name);
-    return shown;
+    struct option_name_with_dashes dashed_name;
+    snprintf(dashed_name.text, sizeof dashed_name.text, "%s%.30s", name[1] == '\0' ? "-" : "--",
+             name);
+    return dashed_name;
 }
 
 /* Parses the number of tokens of a whole training: "1B", "15T" or digits. B and T are decimal, as usual for such
@@ -72,7 +73,7 @@ static enum status parse_choice(const struct option *option, const char *text, i
     struct text all = {0};
     for (size_t i = 0; i < option->name_count; i++)
         text_printf(&all, "%s%s", i == 0 ? "" : ", ", option->names[i]);
-    const char *near = diag_synonym_in_list(text, option->names, option->name_count);
+    const char *near = diag_find_candidate_by_synonym(text, option->names, option->name_count);
     if (near == NULL)
         near = diag_option_suggested_for_word(text);
     enum status status =
@@ -86,8 +87,8 @@ static enum status parse_choice(const struct option *option, const char *text, i
 static enum status parse_value(const struct option *option, const char *text,
                                struct option_value *value, struct diag *diag)
 {
-    struct option_name_with_dashes shown = options_name_with_dashes(option->name);
-    struct loc at = {.name = shown.text};
+    struct option_name_with_dashes dashed_name = options_name_with_dashes(option->name);
+    struct loc at = {.name = dashed_name.text};
     value->text = text;
     if (text[0] == '\0')
         return diag_error(diag, at, STATUS_BAD_INPUT, "the value is empty");
@@ -148,8 +149,8 @@ static enum status report_unknown_option(const struct option_set *const *sets, c
 
 enum status options_refuse_list(const char *name, const char *list, struct diag *diag)
 {
-    struct option_name_with_dashes shown = options_name_with_dashes(name);
-    return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
+    struct option_name_with_dashes dashed_name = options_name_with_dashes(name);
+    return diag_error(diag, (struct loc){.name = dashed_name.text}, STATUS_BAD_INPUT,
                       "'%s' is a list: what a sweep varies is given as --vary %s=%s", list, name,
                       list);
 }
@@ -184,8 +185,8 @@ static enum status parse_option(struct options *options, int argc, char **argv, 
         return report_unknown_option(options->sets, word, dashes + size, diag);
 
     struct option_value *value = &options->value[row];
-    struct option_name_with_dashes shown = options_name_with_dashes(option->name);
-    struct loc at = {.name = shown.text};
+    struct option_name_with_dashes dashed_name = options_name_with_dashes(option->name);
+    struct loc at = {.name = dashed_name.text};
     if (value->is_given && option->kind != OPTION_REPEATABLE)
         return diag_error(diag, at, STATUS_BAD_INPUT, "given twice");
     value->is_given = true;
@@ -223,14 +224,15 @@ enum status options_parse(struct options *options, const struct option_set *cons
     *options = (struct options){
         .sets = sets,
         .value = heap_zalloc(count_options_of_sets(sets) + 1, sizeof *options->value),
-        .argument = heap_zalloc((size_t)argc + 1, sizeof *options->argument),
+        .positional_arguments =
+            heap_zalloc((size_t)argc + 1, sizeof *options->positional_arguments),
     };
     bool only_arguments = false;
     for (int i = 0; i < argc; i++) {
         if (!only_arguments && strcmp(argv[i], "--") == 0) {
             only_arguments = true;
         } else if (only_arguments || argv[i][0] != '-' || argv[i][1] == '\0') {
-            options->argument[options->argument_count++] = argv[i];
+            options->positional_arguments[options->argument_count++] = argv[i];
         } else {
             enum status status = parse_option(options, argc, argv, &i, diag);
             if (status != STATUS_OK)
@@ -246,7 +248,7 @@ void options_release(struct options *options)
     for (size_t i = 0; i < count; i++)
         free((void *)options->value[i].texts);
     free(options->value);
-    free((void *)options->argument);
+    free((void *)options->positional_arguments);
     arena_release(&options->arena);
     *options = (struct options){0};
 }
@@ -347,8 +349,8 @@ enum status options_refuse_both(const struct options *options, const char *one, 
 {
     if (!is_option_given(options, one) || !is_option_given(options, other))
         return STATUS_OK;
-    struct option_name_with_dashes shown = options_name_with_dashes(one);
-    return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
+    struct option_name_with_dashes dashed_name = options_name_with_dashes(one);
+    return diag_error(diag, (struct loc){.name = dashed_name.text}, STATUS_BAD_INPUT,
                       "cannot be given together with %s: leave one of the two out",
                       options_name_with_dashes(other).text);
 }
@@ -438,7 +440,7 @@ void options_put_command(struct text *out, const struct options *options,
 {
     size_t row = 0;
     for (size_t i = 0; i < options->argument_count; i++)
-        options_put_quoted_word(out, options->argument[i]);
+        options_put_quoted_word(out, options->positional_arguments[i]);
     for (size_t s = 0; options->sets[s] != NULL; s++)
         for (size_t i = 0; i < options->sets[s]->option_count; i++, row++) {
             const struct option *option = &options->sets[s]->option[i];

@@ -28,7 +28,7 @@ struct option_set {
 enum { OPTION_SETS_MAX = 7 };
 
 /* The row of the option of commands that predict in several processes. */
-#define OPTIONS_JOBS_ROW                                                                           \
+#define OPTIONS_JOBS_INITIALIZER                                                                   \
     {                                                                                              \
         .name = "jobs", .kind = OPTION_INTEGER, .value_name = "N", .low = 1, .high = 1024,         \
         .unset_text = "one per core", .help = "number of processes that predict at the same time"  \
@@ -48,7 +48,7 @@ struct option_value {
 struct options {
     const struct option_set *const *sets; /* the array ends in NULL */
     struct option_value *value;           /* [options of all sets, set after set] */
-    const char **argument;
+    const char **positional_arguments;
     size_t argument_count;
     struct arena arena; /* holds the texts that were given to options_set_as_if_given() */
 };

@@ -33,9 +33,9 @@ void command_print_notes(const struct diag *note)
 
 void command_exit_if_interrupted(const struct diag *diag)
 {
-    if (interrupt_caught_signal() == 0 || diag->text == NULL)
+    if (interrupt_caught_signal_number() == 0 || diag->text == NULL)
         return;
-    int number = interrupt_caught_signal();
+    int number = interrupt_caught_signal_number();
     screen_print_messages(diag->text);
     signal(number, SIG_DFL);
     raise(number);

@@ -92,7 +92,7 @@ void page_end(struct page *page)
     text_puts(&page->html, "</body></html>\n");
 }
 
-void page_verdict(struct page *page, enum page_tone tone, const char *text)
+void page_put_verdict(struct page *page, enum page_tone tone, const char *text)
 {
     static const char *const classes[] = {"good", "bad", "close"};
     text_printf(&page->html, "<p class=\"verdict %s\">", classes[tone]);
@@ -100,28 +100,28 @@ void page_verdict(struct page *page, enum page_tone tone, const char *text)
     text_puts(&page->html, "</p>\n");
 }
 
-void page_heading(struct page *page, const char *text)
+void page_put_heading(struct page *page, const char *text)
 {
     put_in_tags(page, "<h2>", text, "</h2>\n");
 }
 
-void page_text(struct page *page, const char *text)
+void page_put_text(struct page *page, const char *text)
 {
     put_in_tags(page, "<p>", text, "</p>\n");
 }
 
-void page_warning(struct page *page, const char *text)
+void page_put_warning(struct page *page, const char *text)
 {
     put_in_tags(page, "<p class=\"warning\">", text, "</p>\n");
 }
 
-void page_folded_text(struct page *page, const char *summary, const char *text)
+void page_put_folded_text(struct page *page, const char *summary, const char *text)
 {
     put_in_tags(page, "<details><summary>", summary, "</summary>\n");
     put_in_tags(page, "<pre>", text, "</pre></details>\n");
 }
 
-void page_code(struct page *page, const char *text)
+void page_put_code_block(struct page *page, const char *text)
 {
     put_in_tags(page, "<pre>", text, "</pre>\n");
 }
@@ -131,7 +131,7 @@ void page_begin_number_boxes(struct page *page)
     text_puts(&page->html, "<div class=\"figures\">\n");
 }
 
-void page_number_box(struct page *page, const char *value, const char *what)
+void page_put_number_box(struct page *page, const char *value, const char *what)
 {
     put_in_tags(page, "<div><b>", value, "</b>");
     put_in_tags(page, "<span>", what, "</span></div>\n");
@@ -159,28 +159,28 @@ void page_begin_table(struct page *page, const char *details, const char *const 
  * of single words. On a narrow screen the table is then scrolled. */
 enum { LONG_CELL = 40 };
 
-void page_cell_words(struct page *page, const char *text)
+void page_put_text_cell(struct page *page, const char *text)
 {
     put_in_tags(page, strlen(text) > LONG_CELL ? "<td class=\"l\">" : "<td>", text, "</td>");
 }
 
-void page_cell(struct page *page, const char *text)
+void page_put_cell(struct page *page, const char *text)
 {
     size_t digits = strspn(text, "0123456789.,+-% ");
     if (text[0] != '\0' && text[digits] == '\0')
         put_in_tags(page, "<td class=\"n\">", text, "</td>");
     else
-        page_cell_words(page, text);
+        page_put_text_cell(page, text);
 }
 
-void page_cellf(struct page *page, const char *format, ...)
+void page_put_formatted_cell(struct page *page, const char *format, ...)
 {
     char text[256];
     va_list args;
     va_start(args, format);
     c_vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    page_cell(page, text);
+    page_put_cell(page, text);
 }
 
 void page_end_row(struct page *page)

@@ -23,26 +23,27 @@ void page_begin(struct page *page, const char *title, const char *subtitle);
 void page_end(struct page *page);
 
 /* Appends the answer in one sentence, as a box with a border in the colour of the tone. */
-void page_verdict(struct page *page, enum page_tone tone, const char *text);
-void page_heading(struct page *page, const char *text);
-void page_text(struct page *page, const char *text);
-void page_warning(struct page *page, const char *text);
+void page_put_verdict(struct page *page, enum page_tone tone, const char *text);
+void page_put_heading(struct page *page, const char *text);
+void page_put_text(struct page *page, const char *text);
+void page_put_warning(struct page *page, const char *text);
 /* Appends preformatted text, which is folded away under a summary until the reader clicks on that. */
-void page_folded_text(struct page *page, const char *summary, const char *text);
-void page_code(struct page *page, const char *text);
+void page_put_folded_text(struct page *page, const char *summary, const char *text);
+void page_put_code_block(struct page *page, const char *text);
 
 /* Append numbers, each with its name. Those between begin and end are side by side. */
 void page_begin_number_boxes(struct page *page);
-void page_number_box(struct page *page, const char *value, const char *what);
+void page_put_number_box(struct page *page, const char *value, const char *what);
 void page_end_number_boxes(struct page *page);
 
 /* Begins a table with these column heads, which end in NULL. Cells that are numbers are right-aligned. details: the
  * line on which a reader must click to see the table; NULL: the table is always shown. */
 void page_begin_table(struct page *page, const char *details, const char *const *heads);
-void page_cell(struct page *page, const char *text);
+void page_put_cell(struct page *page, const char *text);
 /* Appends a cell of words, which is left-aligned even if it is a number. */
-void page_cell_words(struct page *page, const char *text);
-void page_cellf(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void page_put_text_cell(struct page *page, const char *text);
+void page_put_formatted_cell(struct page *page, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void page_end_row(struct page *page);
 void page_end_table(struct page *page);
 

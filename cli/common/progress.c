@@ -99,7 +99,7 @@ void progress_show_on_terminal(void)
 {
     static const struct progress_watcher terminal = {begin_progress_line, update_progress_line,
                                                      end_progress_line};
-    progress_watch(&terminal);
+    progress_set_watcher(&terminal);
 }
 
 /* ---- parts of a command ---- */

@@ -39,11 +39,11 @@ static size_t last_line_length(const struct text *out)
     return at;
 }
 
-/* Appends a cell to the text: padded to the width of its column or, in a COLUMN_TEXT, wrapped. */
+/* Appends a cell to the text: padded to the width of its column or, in a COLUMN_WRAPPED_TEXT, wrapped. */
 static void put_cell(struct rows *rows, const struct column *column, const char *cell)
 {
     put_column_gap(rows, column);
-    if (column_kind_of(column) == COLUMN_TEXT) {
+    if (column_kind_of(column) == COLUMN_WRAPPED_TEXT) {
         size_t at = last_line_length(rows->out);
         screen_wrap(rows->out, cell, rows->continuation_indent > 0 ? rows->continuation_indent : at,
                     at, rows->screen_width);
@@ -64,12 +64,12 @@ static void end_text_line(struct rows *rows)
 
 static void begin_csv(struct rows *rows)
 {
-    const char *keys[COLUMNS_MAX];
+    const char *csv_column_keys[COLUMNS_MAX];
     size_t count = 0;
     for (size_t i = 0; i < rows->column_count; i++)
         if (rows->column[i].key != NULL)
-            keys[count++] = rows->column[i].key;
-    records_append_fields(rows->csv, keys, count);
+            csv_column_keys[count++] = rows->column[i].key;
+    records_append_fields(rows->csv, csv_column_keys, count);
     text_putc(rows->csv, '\n');
 }
 
@@ -156,7 +156,7 @@ static void put_cell_in_text_and_page(struct rows *rows, const struct column *co
     if (rows->out != NULL)
         put_cell(rows, column, cell);
     if (rows->page != NULL)
-        page_cell(rows->page, cell);
+        page_put_cell(rows->page, cell);
 }
 
 /* Appends a field of CSV, with a comma before it unless it is the first of its row. Columns without a key are left
@@ -173,15 +173,15 @@ static void put_csv_field(struct rows *rows, const struct column *column, const 
     records_append_field(rows->csv, field);
 }
 
-void rows_put_name(struct rows *rows, const char *name)
+void rows_put_text(struct rows *rows, const char *name)
 {
     const struct column *column = next_column(rows);
-    assert(column_kind_of(column) <= COLUMN_NUMBER_OR_NAME); /* kinds of texts are the first ones */
+    assert(column_kind_of(column) <= COLUMN_NUMBER_OR_TEXT); /* kinds of texts are the first ones */
     assert(name != NULL || (column->kind & COLUMN_NULLABLE) != 0);
     if (rows->json != NULL && column->key != NULL)
         json_put_text(rows->json, column->key, name);
     put_csv_field(rows, column, name != NULL ? name : "");
-    if (name == NULL || (name[0] == '\0' && column_kind_of(column) != COLUMN_TEXT))
+    if (name == NULL || (name[0] == '\0' && column_kind_of(column) != COLUMN_WRAPPED_TEXT))
         name = "(none)";
     put_cell_in_text_and_page(rows, column, name);
     end_row(rows);
@@ -196,7 +196,7 @@ static void put_number_as_text(struct text *out, const struct column *column, do
     case COLUMN_FLAG:
         text_puts(out, value != 0 ? "yes" : "no");
         break;
-    case COLUMN_NUMBER_OR_NAME:
+    case COLUMN_NUMBER_OR_TEXT:
     case COLUMN_NUMBER:
         text_printf(out, "%.6g", value);
         break;
@@ -245,7 +245,7 @@ void rows_put_number(struct rows *rows, double value)
 {
     const struct column *column = next_column(rows);
     struct text cell = {0};
-    assert(column_kind_of(column) >= COLUMN_NUMBER_OR_NAME);
+    assert(column_kind_of(column) >= COLUMN_NUMBER_OR_TEXT);
     if (rows->json != NULL && column->key != NULL)
         put_json_number(rows->json, column, value);
     if (column_kind_of(column) == COLUMN_FLAG)

@@ -18,9 +18,9 @@
 /* What the values of a column are, and how people see them, in text and on pages ("shown ..."). JSON and CSV have the
  * value itself: seconds, bytes or a fraction, not ms, GiB or percent. */
 enum column_kind {
-    COLUMN_NAME, /* a text */
-    COLUMN_TEXT, /* a text that is wrapped at the width of the screen; the last column that has a label */
-    COLUMN_NUMBER_OR_NAME,     /* a number or a text, as COLUMN_NUMBER or COLUMN_NAME */
+    COLUMN_PLAIN_TEXT, /* a text */
+    COLUMN_WRAPPED_TEXT, /* a text that is wrapped at the width of the screen; the last column that has a label */
+    COLUMN_NUMBER_OR_TEXT,     /* a number or a text, as COLUMN_NUMBER or COLUMN_PLAIN_TEXT */
     COLUMN_FLAG,               /* true (any number but 0) or false (0) */
     COLUMN_COUNT,              /* a whole number */
     COLUMN_INDEX,              /* a whole number, "-" if it is below 0 */
@@ -85,10 +85,11 @@ struct rows {
  * `details` to see the table; NULL: it is always shown. */
 void rows_begin(struct rows *rows, const char *key, const char *details,
                 const struct row_table *table);
-/* Fills a column of the kind COLUMN_NAME, COLUMN_TEXT or COLUMN_NUMBER_OR_NAME. In text and on pages it is "(none)" if
- * `name` is NULL, or if it is empty and the kind is not COLUMN_TEXT. name NULL: only for a COLUMN_NULLABLE. */
-void rows_put_name(struct rows *rows, const char *name);
-/* Fills a column of numbers or flags, or a COLUMN_NUMBER_OR_NAME. In text and on pages NAN is "-". */
+/* Fills a column of the kind COLUMN_PLAIN_TEXT, COLUMN_WRAPPED_TEXT or COLUMN_NUMBER_OR_TEXT. In text and on pages it
+ * is "(none)" if `name` is NULL, or if it is empty and the kind is not COLUMN_WRAPPED_TEXT. name NULL: only for a
+ * COLUMN_NULLABLE. */
+void rows_put_text(struct rows *rows, const char *name);
+/* Fills a column of numbers or flags, or a COLUMN_NUMBER_OR_TEXT. In text and on pages NAN is "-". */
 void rows_put_number(struct rows *rows, double value);
 void rows_skip_column(struct rows *rows); /* for a COLUMN_OPTIONAL that the row lacks */
 void rows_end(struct rows *rows);

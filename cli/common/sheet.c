@@ -46,7 +46,7 @@ void sheet_end(struct sheet *sheet)
     json_end_array(sheet->json);
 }
 
-void sheet_section(struct sheet *sheet, enum sheet_section section, const char *heading)
+void sheet_begin_section(struct sheet *sheet, enum sheet_section section, const char *heading)
 {
     if (sheet->json == NULL) {
         screen_put_heading(sheet->screen, heading);
@@ -73,8 +73,8 @@ static void put_json_block(struct sheet *sheet, enum sheet_block_kind kind, cons
     json_end_inline_object(sheet->json);
 }
 
-void sheet_verdict(struct sheet *sheet, enum screen_tone tone, const char *verdict,
-                   const char *rest)
+void sheet_put_verdict(struct sheet *sheet, enum screen_tone tone, const char *verdict,
+                       const char *rest)
 {
     if (sheet->json == NULL) {
         screen_put_verdict(sheet->screen, tone, verdict, rest);
@@ -89,7 +89,7 @@ void sheet_verdict(struct sheet *sheet, enum screen_tone tone, const char *verdi
     json_end_inline_object(sheet->json);
 }
 
-void sheet_line(struct sheet *sheet, const char *label, const char *text)
+void sheet_put_line(struct sheet *sheet, const char *label, const char *text)
 {
     if (sheet->json == NULL)
         screen_put_labelled_line(sheet->screen, label, text);
@@ -97,8 +97,8 @@ void sheet_line(struct sheet *sheet, const char *label, const char *text)
         put_json_block(sheet, SHEET_LINE, label, NULL, text);
 }
 
-void sheet_labelled_value(struct sheet *sheet, const char *label, const char *value,
-                          const char *beside)
+void sheet_put_labelled_value(struct sheet *sheet, const char *label, const char *value,
+                              const char *beside)
 {
     struct text line = {0};
     if (sheet->json == NULL) {
@@ -110,7 +110,7 @@ void sheet_labelled_value(struct sheet *sheet, const char *label, const char *va
     text_release(&line);
 }
 
-void sheet_text(struct sheet *sheet, const char *text)
+void sheet_put_text(struct sheet *sheet, const char *text)
 {
     if (sheet->json == NULL)
         screen_put_wrapped_text(sheet->screen, text);
@@ -118,7 +118,7 @@ void sheet_text(struct sheet *sheet, const char *text)
         put_json_block(sheet, SHEET_TEXT, NULL, NULL, text);
 }
 
-void sheet_warning(struct sheet *sheet, const char *text)
+void sheet_put_warning(struct sheet *sheet, const char *text)
 {
     if (sheet->json == NULL)
         screen_put_wrapped_text(sheet->screen, text);
@@ -126,7 +126,7 @@ void sheet_warning(struct sheet *sheet, const char *text)
         put_json_block(sheet, SHEET_WARNING, NULL, NULL, text);
 }
 
-void sheet_command(struct sheet *sheet, const char *command)
+void sheet_put_command(struct sheet *sheet, const char *command)
 {
     if (sheet->json == NULL)
         screen_put_command(sheet->screen, command);
@@ -134,8 +134,8 @@ void sheet_command(struct sheet *sheet, const char *command)
         put_json_block(sheet, SHEET_COMMAND, NULL, NULL, command);
 }
 
-void sheet_bars(struct sheet *sheet, struct screen_bar *bar, size_t count, double whole,
-                screen_put_value_fn *put, bool all)
+void sheet_put_bars(struct sheet *sheet, struct screen_bar *bar, size_t count, double whole,
+                    screen_put_value_fn *put, bool all)
 {
     if (sheet->json == NULL) {
         screen_put_bars(sheet->screen, bar, count, whole, put, all);

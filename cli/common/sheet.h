@@ -3,7 +3,7 @@
  *
  *     struct sheet sheet = {.screen = &screen};   // or {.json = &json}
  *     sheet_begin(&sheet);
- *     sheet_verdict(...), sheet_line(...), ...    // the answer
+ *     sheet_put_verdict(...), sheet_put_line(...), ...    // the answer
  *     sheet_section(&sheet, SHEET_SECTION_CAUSES, "Where the step goes");
  *     ...
  *     sheet_end(&sheet);
@@ -55,20 +55,20 @@ void sheet_begin(struct sheet *sheet);
 void sheet_end(struct sheet *sheet);
 
 /* Ends the section before, and begins the next. */
-void sheet_section(struct sheet *sheet, enum sheet_section section, const char *heading);
+void sheet_begin_section(struct sheet *sheet, enum sheet_section section, const char *heading);
 
 /* These append a block. The functions of cli/common/screen.h say how it looks. */
-void sheet_verdict(struct sheet *sheet, enum screen_tone tone, const char *verdict,
-                   const char *rest);
-void sheet_line(struct sheet *sheet, const char *label, const char *text);
-void sheet_labelled_value(struct sheet *sheet, const char *label, const char *value,
-                          const char *beside);
-void sheet_text(struct sheet *sheet, const char *text);
-void sheet_warning(struct sheet *sheet, const char *text);
-void sheet_command(struct sheet *sheet, const char *command);
+void sheet_put_verdict(struct sheet *sheet, enum screen_tone tone, const char *verdict,
+                       const char *rest);
+void sheet_put_line(struct sheet *sheet, const char *label, const char *text);
+void sheet_put_labelled_value(struct sheet *sheet, const char *label, const char *value,
+                              const char *beside);
+void sheet_put_text(struct sheet *sheet, const char *text);
+void sheet_put_warning(struct sheet *sheet, const char *text);
+void sheet_put_command(struct sheet *sheet, const char *command);
 
 /* Appends bars, as screen_put_bars() does. JSON has all bars above 0 one by one. */
-void sheet_bars(struct sheet *sheet, struct screen_bar *bar, size_t count, double whole,
-                screen_put_value_fn *put, bool all);
+void sheet_put_bars(struct sheet *sheet, struct screen_bar *bar, size_t count, double whole,
+                    screen_put_value_fn *put, bool all);
 
 #endif

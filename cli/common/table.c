@@ -43,9 +43,10 @@ static enum status add_row(void *context, const struct record *record, struct di
     }
     if (table->row_count == table->row_capacity) {
         table->row_capacity = heap_next_capacity(table->row_capacity, table->row_count + 1);
-        table->cell = heap_realloc((void *)table->cell, table->row_capacity, sizeof *table->cell);
+        table->cells =
+            heap_realloc((void *)table->cells, table->row_capacity, sizeof *table->cells);
     }
-    table->cell[table->row_count++] = row;
+    table->cells[table->row_count++] = row;
     return STATUS_OK;
 }
 
@@ -55,10 +56,10 @@ static enum status add_header_line(void *context, struct loc at, const char *tex
     struct table *table = context;
     (void)at;
     (void)diag;
-    table->header_line = heap_realloc((void *)table->header_line, table->header_line_count + 1,
-                                      sizeof *table->header_line);
+    table->header_lines = heap_realloc((void *)table->header_lines, table->header_line_count + 1,
+                                       sizeof *table->header_lines);
     size_t blank = size > 0 && text[0] == ' ';
-    table->header_line[table->header_line_count++] =
+    table->header_lines[table->header_line_count++] =
         arena_text(&table->arena, text + blank, size - blank);
     return STATUS_OK;
 }
@@ -90,8 +91,8 @@ enum status table_load(struct table *table, const char *path, struct diag *diag)
 
 void table_release(struct table *table)
 {
-    free((void *)table->cell);
-    free((void *)table->header_line);
+    free((void *)table->cells);
+    free((void *)table->header_lines);
     arena_release(&table->arena);
     *table = (struct table){0};
 }
@@ -149,10 +150,10 @@ static void put_column_values(struct text *out, const struct table *table, size_
     size_t values = 0;
     for (size_t i = 0; i < table->row_count; i++) {
         size_t before = 0;
-        while (strcmp(table->cell[before][column], table->cell[i][column]) != 0)
+        while (strcmp(table->cells[before][column], table->cells[i][column]) != 0)
             before++;
         if (before == i && ++values <= SHOWN)
-            text_printf(out, "%s%s", values > 1 ? ", " : "", table->cell[i][column]);
+            text_printf(out, "%s%s", values > 1 ? ", " : "", table->cells[i][column]);
     }
     if (values > SHOWN)
         text_printf(out, " and %zu more", values - SHOWN);
@@ -168,7 +169,7 @@ enum status table_drop_other_rows(struct table *table, const char *wanted, struc
     if (status != STATUS_OK)
         return status;
     for (size_t i = 0; i < table->row_count; i++)
-        kept += list_contains(equals + 1, table->cell[i][column]);
+        kept += list_contains(equals + 1, table->cells[i][column]);
     if (kept == 0 && table->row_count > 0) {
         struct text values = {0};
         put_column_values(&values, table, column);
@@ -180,15 +181,15 @@ enum status table_drop_other_rows(struct table *table, const char *wanted, struc
     }
     kept = 0;
     for (size_t i = 0; i < table->row_count; i++)
-        if (list_contains(equals + 1, table->cell[i][column]))
-            table->cell[kept++] = table->cell[i];
+        if (list_contains(equals + 1, table->cells[i][column]))
+            table->cells[kept++] = table->cells[i];
     table->row_count = kept;
     return STATUS_OK;
 }
 
 bool table_read_number(const struct table *table, size_t row, size_t column, double *value)
 {
-    const char *text = table->cell[row][column];
+    const char *text = table->cells[row][column];
     return parse_double(text, strlen(text), value);
 }
 
@@ -196,7 +197,7 @@ const char *table_header_value(const struct table *table, const char *key)
 {
     size_t size = strlen(key);
     for (size_t i = 0; i < table->header_line_count; i++)
-        if (strncmp(table->header_line[i], key, size) == 0 && table->header_line[i][size] == '=')
-            return table->header_line[i] + size + 1;
+        if (strncmp(table->header_lines[i], key, size) == 0 && table->header_lines[i][size] == '=')
+            return table->header_lines[i] + size + 1;
     return NULL;
 }

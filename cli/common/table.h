@@ -15,9 +15,9 @@ struct table {
     const char *path;
     size_t column_count, row_count, row_capacity;
     const char *const *column_name; /* names of the columns */
-    const char ***cell;             /* texts of the cells, cell[i][column] */
+    const char ***cells;            /* texts of the cells, cells[i][column] */
     size_t header_line_count;
-    const char **header_line; /* header lines "key=value" */
+    const char **header_lines; /* header lines "key=value" */
 };
 
 /* Reads a file. *table must be all-zero, and must be released even after an error. path must outlive it. */

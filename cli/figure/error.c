@@ -41,25 +41,25 @@ static bool read_measured_and_predicted(const struct table *table, const struct 
  * metrics are counted. */
 static const char *most_frequent_metric(const struct table *table, const struct error_columns *c)
 {
-    const char *metric[METRICS_MAX];
+    const char *metric_names[METRICS_MAX];
     size_t rows[METRICS_MAX], count = 0, most = 0;
     double measured, predicted;
     for (size_t i = 0; i < table->row_count; i++) {
         size_t k = 0;
         if (!read_measured_and_predicted(table, c, i, &measured, &predicted))
             continue;
-        while (k < count && strcmp(metric[k], table->cell[i][c->metric]) != 0)
+        while (k < count && strcmp(metric_names[k], table->cells[i][c->metric]) != 0)
             k++;
         if (k == METRICS_MAX)
             continue;
         if (k == count) {
-            metric[count] = table->cell[i][c->metric];
+            metric_names[count] = table->cells[i][c->metric];
             rows[count++] = 0;
         }
         if (++rows[k] > rows[most])
             most = k;
     }
-    return count > 0 ? metric[most] : NULL;
+    return count > 0 ? metric_names[most] : NULL;
 }
 
 /* Appends a title such as "mfu: 30 rows, mean error 3.0 % of the 28 that count". sum: the sum of
@@ -98,12 +98,12 @@ enum status figure_error(struct figure *figure, const struct table *table,
     size_t count = 0, rows = 0, counted = 0;
     double low = INFINITY, high = 0, measured, predicted, sum = 0;
     for (size_t i = 0; i < table->row_count && metric != NULL; i++) {
-        if (strcmp(table->cell[i][c.metric], metric) != 0 ||
+        if (strcmp(table->cells[i][c.metric], metric) != 0 ||
             !read_measured_and_predicted(table, &c, i, &measured, &predicted))
             continue;
         size_t k = 0;
         name.size = 0;
-        text_printf(&name, "%s %s", table->cell[i][c.source], table->cell[i][c.place]);
+        text_printf(&name, "%s %s", table->cells[i][c.source], table->cells[i][c.place]);
         while (k < count && strcmp(names[k].data, name.data) != 0)
             k++;
         if (k == FIGURE_SERIES_MAX) /* all further series share the last mark */
@@ -114,13 +114,13 @@ enum status figure_error(struct figure *figure, const struct table *table,
             names[k].size = 0;
             text_puts(&names[k], "others");
         }
-        unit = table->cell[i][c.unit];
+        unit = table->cells[i][c.unit];
         text_printf(&figure->csv, "%zu,%.9g,%.9g\n", k + 1, measured, predicted);
         low = fmin(low, fmin(measured, predicted));
         high = fmax(high, fmax(measured, predicted));
         rows++;
         /* if the error does not count, the status is "ok: " and the reason */
-        if (strcmp(table->cell[i][c.status], "ok") == 0) {
+        if (strcmp(table->cells[i][c.status], "ok") == 0) {
             sum += fabs(predicted / measured - 1);
             counted++;
         }
@@ -145,7 +145,7 @@ enum status figure_error(struct figure *figure, const struct table *table,
     const char *shown[FIGURE_SERIES_MAX];
     for (size_t k = 0; k < count; k++)
         shown[k] = names[k].data;
-    figure_set_series(figure, shown, count);
+    figure_set_series_names(figure, shown, count);
     for (size_t k = 0; k < count; k++)
         text_release(&names[k]);
     text_release(&name);

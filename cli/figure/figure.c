@@ -83,7 +83,7 @@ void figure_put_subject(struct text *title, const struct trace *trace)
  * figure without the letters of the key. */
 enum { KEY_LINE = 18, KEY_LETTER = 8, KEY_AROUND = 130, LINES_WIDE = 640 };
 
-void figure_set_series(struct figure *figure, const char *const *name, size_t count)
+void figure_set_series_names(struct figure *figure, const char *const *name, size_t count)
 {
     size_t longest = 0;
     figure_set_number(figure, "series", (double)count);

@@ -70,7 +70,7 @@ enum { FIGURE_SERIES_MAX = 24 };
 
 /* Sets the script's variables `series`, `name1`, `name2`, ..., and makes the figure so large that its key fits in one
  * column next to the plot. */
-void figure_set_series(struct figure *figure, const char *const *name, size_t count);
+void figure_set_series_names(struct figure *figure, const char *const *name, size_t count);
 
 /* The shown part of an axis. All-zero is the whole axis. */
 struct figure_axis_range {

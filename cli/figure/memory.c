@@ -19,39 +19,39 @@ enum { CATEGORIES_MAX = 32 };
 #define GIB (1024.0 * 1024 * 1024)
 
 /* A state of a memory: the bytes of each category. */
-struct memory_levels {
+struct memory_state {
     uint16_t category_label_index[CATEGORIES_MAX];
-    double bytes[CATEGORIES_MAX];
+    double bytes_of_category[CATEGORIES_MAX];
     size_t count;
 };
 
-/* The parameters by which a state of memory is drawn. is_sum_only: only the sum of its categories is drawn; otherwise
- * each category is stacked on those before it. */
-struct level_drawing {
+/* The parameters by which a state of memory is drawn. draws_sum_only: only the sum of its categories is drawn;
+ * otherwise each category is stacked on those before it. */
+struct memory_state_drawing {
     struct text *out;
     const struct figure_window *window;
     double origin_s; /* the time at the 0 of the axis */
-    bool is_sum_only;
+    bool draws_sum_only;
 };
 
-static void put_memory_state(const struct level_drawing *d, const struct memory_levels *levels,
+static void put_memory_state(const struct memory_state_drawing *d, const struct memory_state *state,
                              double time_s)
 {
     double sum = 0;
     text_printf(d->out, "%.9g", (time_s - d->origin_s) / d->window->time_format.seconds_per_unit);
-    for (size_t k = 0; k < levels->count; k++) {
-        sum += levels->bytes[k] / GIB;
-        if (!d->is_sum_only || k + 1 == levels->count)
+    for (size_t k = 0; k < state->count; k++) {
+        sum += state->bytes_of_category[k] / GIB;
+        if (!d->draws_sum_only || k + 1 == state->count)
             text_printf(d->out, ",%.6g", sum);
     }
     text_putc(d->out, '\n');
 }
 
-static double total_level_bytes(const struct memory_levels *levels)
+static double total_state_bytes(const struct memory_state *state)
 {
     double sum = 0;
-    for (size_t k = 0; k < levels->count; k++)
-        sum += levels->bytes[k];
+    for (size_t k = 0; k < state->count; k++)
+        sum += state->bytes_of_category[k];
     return sum;
 }
 
@@ -65,12 +65,12 @@ static bool is_row_of_memory(const struct trace *trace, size_t row, uint32_t ran
 /* An interval that is too short to show all states of memory in it. It is drawn as two states, the fullest and the
  * last one. */
 struct merged_states_interval {
-    bool has_change;        /* a state was added to it (add_levels_to_interval()) */
+    bool has_any_state;     /* a state was added to it (add_state_to_interval()) */
     double start_s, last_s; /* when its first and its last state begin */
-    struct memory_levels fullest, last;
+    struct memory_state fullest, last;
 };
 
-static void put_merged_states_interval(const struct level_drawing *d,
+static void put_merged_states_interval(const struct memory_state_drawing *d,
                                        const struct merged_states_interval *slot, double until_s)
 {
     double start_s = fmax(slot->start_s, d->window->from_s);
@@ -86,33 +86,33 @@ static void put_merged_states_interval(const struct level_drawing *d,
  * together (MERGED_STATES_WINDOW_SHARE) are collected in *slot. When a state comes that is too far from the first of
  * them, they are drawn, and it begins a new interval. A state that begins before the window, or with it, replaces the
  * one in *slot. */
-static void add_levels_to_interval(const struct level_drawing *d,
-                                   struct merged_states_interval *slot,
-                                   const struct memory_levels *levels, double time_s)
+static void add_state_to_interval(const struct memory_state_drawing *d,
+                                  struct merged_states_interval *slot,
+                                  const struct memory_state *state, double time_s)
 {
     const struct figure_window *window = d->window;
     double finest_s = (window->to_s - window->from_s) * MERGED_STATES_WINDOW_SHARE;
     bool before = time_s <= window->from_s;
-    if (slot->has_change && !before && time_s - slot->start_s <= finest_s) {
-        if (total_level_bytes(levels) > total_level_bytes(&slot->fullest))
-            slot->fullest = *levels;
+    if (slot->has_any_state && !before && time_s - slot->start_s <= finest_s) {
+        if (total_state_bytes(state) > total_state_bytes(&slot->fullest))
+            slot->fullest = *state;
     } else {
-        if (slot->has_change && !before)
+        if (slot->has_any_state && !before)
             put_merged_states_interval(d, slot, time_s);
         *slot = (struct merged_states_interval){
-            .has_change = true, .start_s = time_s, .fullest = *levels};
+            .has_any_state = true, .start_s = time_s, .fullest = *state};
     }
-    slot->last = *levels;
+    slot->last = *state;
     slot->last_s = time_s;
 }
 
 /* Draws the memory of a rank as steps, and leaves in *levels its state at the end of the window. States that are
  * close together (MERGED_STATES_WINDOW_SHARE) are drawn as two, the fullest and the last one. Returns the bytes of the
  * fullest state in the window, in which the state at its beginning counts, too. */
-static double put_memory_states(const struct level_drawing *d, const struct trace *trace,
-                                uint32_t rank, const char *memory, struct memory_levels *levels)
+static double put_memory_states(const struct memory_state_drawing *d, const struct trace *trace,
+                                uint32_t rank, const char *memory, struct memory_state *state)
 {
-    struct merged_states_interval slot = {.fullest = *levels, .last = *levels};
+    struct merged_states_interval slot = {.fullest = *state, .last = *state};
     double top = 0; /* the bytes of the fullest state in the window so far */
     /* the time of the last row that was read; all rows of one time make one state */
     double now_s = -INFINITY;
@@ -121,20 +121,20 @@ static double put_memory_states(const struct level_drawing *d, const struct trac
         if (!is_row_of_memory(trace, i, rank, memory))
             continue;
         if (more && trace->memory.time_s[i] > now_s) {
-            add_levels_to_interval(d, &slot, levels, now_s);
-            top = now_s > d->window->from_s ? fmax(top, total_level_bytes(levels))
-                                            : total_level_bytes(levels);
+            add_state_to_interval(d, &slot, state, now_s);
+            top = now_s > d->window->from_s ? fmax(top, total_state_bytes(state))
+                                            : total_state_bytes(state);
         }
         now_s = trace->memory.time_s[i];
         more = true;
-        for (size_t k = 0; k < levels->count; k++)
-            if (levels->category_label_index[k] == trace->memory.category[i])
-                levels->bytes[k] = trace->memory.bytes[i];
+        for (size_t k = 0; k < state->count; k++)
+            if (state->category_label_index[k] == trace->memory.category[i])
+                state->bytes_of_category[k] = trace->memory.bytes[i];
     }
     if (more) {
-        add_levels_to_interval(d, &slot, levels, now_s);
-        top = now_s > d->window->from_s ? fmax(top, total_level_bytes(levels))
-                                        : total_level_bytes(levels);
+        add_state_to_interval(d, &slot, state, now_s);
+        top = now_s > d->window->from_s ? fmax(top, total_state_bytes(state))
+                                        : total_state_bytes(state);
     }
     put_merged_states_interval(d, &slot, d->window->to_s);
     return top;
@@ -142,28 +142,28 @@ static double put_memory_states(const struct level_drawing *d, const struct trac
 
 /* Finds the categories of a memory of a rank, at most CATEGORIES_MAX of them, the most bytes of each, and the end of
  * the step. It is an error if the trace has no row of that memory and rank. */
-static enum status find_categories_and_largest_bytes(struct memory_levels *levels,
+static enum status find_categories_and_largest_bytes(struct memory_state *state,
                                                      double most[CATEGORIES_MAX], double *end_s,
                                                      const struct trace *trace, uint32_t rank,
                                                      const char *memory, struct diag *diag)
 {
-    *levels = (struct memory_levels){0};
+    *state = (struct memory_state){0};
     *end_s = 0;
     for (size_t i = 0; i < trace->memory.count; i++) {
         size_t k = 0;
         if (!is_row_of_memory(trace, i, rank, memory))
             continue;
         *end_s = fmax(*end_s, trace->memory.time_s[i]);
-        while (k < levels->count && levels->category_label_index[k] != trace->memory.category[i])
+        while (k < state->count && state->category_label_index[k] != trace->memory.category[i])
             k++;
-        if (k == levels->count && k < CATEGORIES_MAX) {
+        if (k == state->count && k < CATEGORIES_MAX) {
             most[k] = 0;
-            levels->category_label_index[levels->count++] = trace->memory.category[i];
+            state->category_label_index[state->count++] = trace->memory.category[i];
         }
         if (k < CATEGORIES_MAX)
             most[k] = fmax(most[k], trace->memory.bytes[i]);
     }
-    if (levels->count == 0)
+    if (state->count == 0)
         return diag_error(diag, (struct loc){.name = "--memory"}, STATUS_BAD_INPUT,
                           "the trace has no rows of memory '%s' of rank %u", memory, rank);
     const char *step = trace_get_key(trace, "step_s");
@@ -175,16 +175,16 @@ static enum status find_categories_and_largest_bytes(struct memory_levels *level
 
 /* Leaves out categories that would be thinner than a line: those with less than 1/500 of the most bytes of any
  * category. */
-static void drop_thin_categories(struct memory_levels *levels, const double most[CATEGORIES_MAX])
+static void drop_thin_categories(struct memory_state *state, const double most[CATEGORIES_MAX])
 {
     double all = 0;
     size_t kept = 0;
-    for (size_t k = 0; k < levels->count; k++)
+    for (size_t k = 0; k < state->count; k++)
         all = fmax(all, most[k]);
-    for (size_t k = 0; k < levels->count; k++)
+    for (size_t k = 0; k < state->count; k++)
         if (most[k] > all * 2e-3)
-            levels->category_label_index[kept++] = levels->category_label_index[k];
-    levels->count = kept;
+            state->category_label_index[kept++] = state->category_label_index[k];
+    state->count = kept;
 }
 
 /* Returns the words for a category of a schedule; the name itself if it is no such category. */
@@ -236,22 +236,22 @@ enum status figure_memory(struct figure *figure, const struct trace *trace,
 {
     const char *memory = wanted->memory_name != NULL ? wanted->memory_name : "hbm";
     uint32_t rank = (uint32_t)wanted->rank;
-    struct memory_levels levels;
+    struct memory_state state;
     struct figure_window window;
     double most[CATEGORIES_MAX], end_s;
     struct text names = {0}, title = {0};
     enum status status =
-        find_categories_and_largest_bytes(&levels, most, &end_s, trace, rank, memory, diag);
+        find_categories_and_largest_bytes(&state, most, &end_s, trace, rank, memory, diag);
     if (status == STATUS_OK)
         status = figure_window_find(&window, trace, end_s, wanted, diag);
     if (status != STATUS_OK)
         return status;
-    drop_thin_categories(&levels, most);
-    struct level_drawing drawing = {.out = &figure->csv, .window = &window};
-    double top = put_memory_states(&drawing, trace, rank, memory, &levels) / GIB;
-    for (size_t k = 0; k < levels.count; k++)
+    drop_thin_categories(&state, most);
+    struct memory_state_drawing drawing = {.out = &figure->csv, .window = &window};
+    double top = put_memory_states(&drawing, trace, rank, memory, &state) / GIB;
+    for (size_t k = 0; k < state.count; k++)
         figure_put_name_in_list(&names,
-                                category_label(trace->labels[levels.category_label_index[k]]));
+                                category_label(trace->labels[state.category_label_index[k]]));
     /* 0: the script draws no line for the needed memory */
     const double needed =
         wanted->shows_needed_bytes ? header_gib(trace, "needed_bytes", memory) : 0;
@@ -281,7 +281,7 @@ enum status figure_memory_of_several_traces(struct figure *figure,
     struct figure_window *window = heap_zalloc(count, sizeof *window);
     double top = 0, limit = 0, end_s, most[CATEGORIES_MAX];
     const char *shown[FIGURE_SERIES_MAX];
-    struct memory_levels levels;
+    struct memory_state state;
     struct text text = {0};
     struct arena names = {0};
     enum status status = STATUS_OK;
@@ -292,8 +292,7 @@ enum status figure_memory_of_several_traces(struct figure *figure,
                        count, FIGURE_SERIES_MAX, count - FIGURE_SERIES_MAX);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         const struct trace *trace = traces[i].trace;
-        status =
-            find_categories_and_largest_bytes(&levels, most, &end_s, trace, rank, memory, diag);
+        status = find_categories_and_largest_bytes(&state, most, &end_s, trace, rank, memory, diag);
         if (status == STATUS_OK)
             status = figure_window_find(&window[i], trace, end_s, wanted, diag);
         if (status != STATUS_OK)
@@ -307,10 +306,10 @@ enum status figure_memory_of_several_traces(struct figure *figure,
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         const struct trace *trace = traces[i].trace;
         window[i].time_format = whole.time_format;
-        struct level_drawing drawing = {&figure->csv, &window[i], window[i].from_s, true};
-        find_categories_and_largest_bytes(&levels, most, &end_s, trace, rank, memory, diag);
+        struct memory_state_drawing drawing = {&figure->csv, &window[i], window[i].from_s, true};
+        find_categories_and_largest_bytes(&state, most, &end_s, trace, rank, memory, diag);
         text_puts(&figure->csv, i == 0 ? "" : "\n\n");
-        double peak = put_memory_states(&drawing, trace, rank, memory, &levels) / GIB;
+        double peak = put_memory_states(&drawing, trace, rank, memory, &state) / GIB;
         top = fmax(top, peak);
         shown[i] = arena_printf(&names, "%s: %.2f GiB", traces[i].name, peak);
     }
@@ -321,7 +320,7 @@ enum status figure_memory_of_several_traces(struct figure *figure,
                     wanted->op_window_text != NULL ? wanted->op_window_text : "", memory);
         figure->script_name = "memories";
         set_memory_figure_variables(figure, memory, top, limit, wanted, text.data);
-        figure_set_series(figure, shown, count);
+        figure_set_series_names(figure, shown, count);
         figure_set_text(figure, "origin",
                         wanted->op_window_text != NULL || wanted->shown_from_s > 0
                             ? "time since the window began"

@@ -49,7 +49,7 @@ struct stage_box {
 /* The chunks of layers of a stage, in the order in which units first pass through them. */
 struct stage_chunks {
     size_t count;
-    int32_t chunk[CHUNKS_MAX];
+    int32_t layer_chunks[CHUNKS_MAX];
 };
 
 struct pipeline_trace {
@@ -197,12 +197,12 @@ static uint8_t dark_or_light_box_class(const struct pipeline_trace *p, uint32_t 
     if (p->chunk_count == p->stage_count && piece->layer_chunk >= 0 &&
         piece->box_class <= BOX_WEIGHT_GRADIENTS)
         return (uint8_t)(piece->box_class + (piece->layer_chunk != (int32_t)stage));
-    while (k < seen->count && seen->chunk[k] != piece->layer_chunk)
+    while (k < seen->count && seen->layer_chunks[k] != piece->layer_chunk)
         k++;
     if (piece->layer_chunk < 0 || piece->box_class > BOX_WEIGHT_GRADIENTS)
         return piece->box_class;
     if (k == seen->count && k < CHUNKS_MAX)
-        seen->chunk[seen->count++] = piece->layer_chunk;
+        seen->layer_chunks[seen->count++] = piece->layer_chunk;
     return (uint8_t)(piece->box_class + k % 2);
 }
 

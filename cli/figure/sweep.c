@@ -46,7 +46,7 @@ static enum status curves_make(struct curves **made, const struct table *sweep, 
 static double x_value(const struct curves *c, size_t row)
 {
     return c->axis
-        .position[sweep_axis_index_of_text(&c->axis, c->view.table->cell[row][c->x_column])];
+        .position[sweep_axis_index_of_text(&c->axis, c->view.table->cells[row][c->x_column])];
 }
 
 /* The least width, in points, between the axis of a plot and its key. */
@@ -70,17 +70,17 @@ static double memory_limit_bytes(const struct curves *c)
 {
     const struct table *sweep = c->view.table;
     size_t column = table_find_column(sweep, "device_available_bytes");
-    double limit = 0, other;
+    double gpu_limit_bytes = 0, other;
     if (strcmp(sweep->column_name[c->y_column], "device_needed_bytes") != 0 || column == SIZE_MAX)
         return 0;
     for (size_t i = 0; i < sweep->row_count; i++) {
         if (!table_read_number(sweep, i, column, &other))
             continue;
-        if (limit > 0 && other != limit)
+        if (gpu_limit_bytes > 0 && other != gpu_limit_bytes)
             return 0;
-        limit = other;
+        gpu_limit_bytes = other;
     }
-    return limit;
+    return gpu_limit_bytes;
 }
 
 /* Sets the range of the y axis; points without a number are drawn at its lower end. A logarithmic
@@ -118,7 +118,7 @@ enum status figure_sweep(struct figure *figure, const struct table *sweep,
             if (c->series.line_index_of_each_row[i] != s)
                 continue;
             bool known = table_read_number(sweep, i, c->y_column, &value);
-            const char *outcome = known ? "" : sweep->cell[i][c->view.status_column];
+            const char *outcome = known ? "" : sweep->cells[i][c->view.status_column];
             unfit += strcmp(outcome, "does not fit") == 0 || strcmp(outcome, "may fit") == 0;
             refused += strcmp(outcome, "refused") == 0;
             drawn += known;
@@ -182,7 +182,7 @@ static enum status choose_heatmap_axes(size_t at[2], const struct sweep_view *vi
                           "a map takes two options that vary, and here are %zu: draw one value of "
                           "the others, such as --only %s=%s",
                           view->varying_axis_count, sweep->column_name[third_axis],
-                          sweep->cell[0][third_axis]);
+                          sweep->cells[0][third_axis]);
     return status;
 }
 
@@ -192,7 +192,7 @@ static const char *text_of_cell_without_number(const struct table *sweep, size_t
         const char *status, *cell;
     } cells[] = {{"refused", "-"}, {"failed", "failed"}};
     for (size_t i = 0; i < ARRAY_LEN(cells); i++)
-        if (strcmp(sweep->cell[row][status], cells[i].status) == 0)
+        if (strcmp(sweep->cells[row][status], cells[i].status) == 0)
             return cells[i].cell;
     return "no fit";
 }
@@ -221,8 +221,8 @@ enum status figure_heatmap(struct figure *figure, const struct table *sweep,
     for (size_t i = 0; i < sweep->row_count; i++) {
         bool known = table_read_number(sweep, i, column, &value);
         text_printf(&figure->csv, "%zu,%zu,",
-                    sweep_axis_index_of_text(&axis[0], sweep->cell[i][at[0]]),
-                    sweep_axis_index_of_text(&axis[1], sweep->cell[i][at[1]]));
+                    sweep_axis_index_of_text(&axis[0], sweep->cells[i][at[0]]),
+                    sweep_axis_index_of_text(&axis[1], sweep->cells[i][at[1]]));
         if (known) {
             value *= scale;
             low = fmin(low, value);

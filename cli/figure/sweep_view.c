@@ -25,7 +25,7 @@ enum status sweep_view_make(struct sweep_view *view, const struct table *table, 
     view->varies = arena_array(&view->arena, view->axis_count, sizeof *view->varies);
     for (size_t a = 0; a < view->axis_count; a++) {
         for (size_t i = 1; i < table->row_count && !view->varies[a]; i++)
-            view->varies[a] = strcmp(table->cell[i][a], table->cell[0][a]) != 0;
+            view->varies[a] = strcmp(table->cells[i][a], table->cells[0][a]) != 0;
         view->varying_axis_count += view->varies[a];
     }
     return STATUS_OK;
@@ -90,7 +90,7 @@ enum status sweep_axis_make(struct sweep_axis *axis, const struct sweep_view *vi
 {
     *axis = (struct sweep_axis){.column = column, .all_values_are_numbers = true};
     for (size_t i = 0; i < view->table->row_count; i++) {
-        const char *text = view->table->cell[i][column];
+        const char *text = view->table->cells[i][column];
         size_t k = 0;
         while (k < axis->count && strcmp(axis->text[k], text) != 0)
             k++;
@@ -165,7 +165,7 @@ static void put_line_name(struct text *out, const struct sweep_view *view, size_
     for (size_t a = 0; a < view->axis_count; a++)
         if (view->varies[a] && a != x)
             text_printf(out, "%s%s=%s", out->size > 0 ? " " : "", view->table->column_name[a],
-                        view->table->cell[row][a]);
+                        view->table->cells[row][a]);
     if (out->size == 0)
         text_puts(out, "sweep");
 }
@@ -193,14 +193,14 @@ static size_t find_or_add_name(struct line_names *names, struct sweep_view *view
 
 static size_t count_distinct_values_of_column(const struct table *table, size_t column)
 {
-    size_t values = 0;
+    size_t distinct_value_count = 0;
     for (size_t i = 0; i < table->row_count; i++) {
         size_t before = 0;
-        while (strcmp(table->cell[before][column], table->cell[i][column]) != 0)
+        while (strcmp(table->cells[before][column], table->cells[i][column]) != 0)
             before++;
-        values += before == i;
+        distinct_value_count += before == i;
     }
-    return values;
+    return distinct_value_count;
 }
 
 /* Reports that there are too many lines. The message names the options whose values make them, and suggests keeping one
@@ -220,7 +220,7 @@ static enum status report_too_many_lines(const struct sweep_view *view, size_t l
         if (values > most) {
             most = values;
             only.size = 0;
-            text_printf(&only, "--only %s=%s", table->column_name[a], table->cell[0][a]);
+            text_printf(&only, "--only %s=%s", table->column_name[a], table->cells[0][a]);
         }
     }
     enum status status = diag_error(
@@ -270,7 +270,7 @@ enum status sweep_lines_make(struct sweep_lines *series, struct sweep_view *view
 void sweep_lines_set_variables(struct figure *figure, const struct sweep_lines *series)
 {
     struct text empty = {0};
-    figure_set_series(figure, series->name, series->count);
+    figure_set_series_names(figure, series->name, series->count);
     if (series->combinations_without_number > 0)
         text_printf(&empty, "%zu line%s without a point", series->combinations_without_number,
                     series->combinations_without_number == 1 ? "" : "s");
@@ -342,7 +342,7 @@ void sweep_view_set_title(struct figure *figure, const struct sweep_view *view, 
     for (size_t a = 0; a < view->axis_count; a++)
         if (!view->varies[a])
             text_printf(&title, "%s%s=%s", title.size > 0 ? ", " : "", view->table->column_name[a],
-                        view->table->cell[0][a]);
+                        view->table->cells[0][a]);
     const char *line = wanted != NULL ? wanted : title.size > 0 ? title.data : "Sweep";
     int wide = TITLE_AROUND + TITLE_LETTER * (int)strlen(line);
     figure_set_text(figure, "title", line);

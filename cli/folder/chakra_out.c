@@ -41,7 +41,7 @@ static void put_text(struct text *out, unsigned field, const char *text)
 }
 
 /* Appends the size of a message and the message itself. A file is a sequence of these. */
-static void put_size_and_message(struct text *out, const struct text *message)
+static void put_length_delimited_message(struct text *out, const struct text *message)
 {
     put_varint(out, message->size);
     text_append(out, message->data, message->size);
@@ -227,7 +227,7 @@ static void put_node(struct text *out, struct text *node, const struct chakra_wr
     } else {
         put_attrs_of_communication(node, w, kind, work, receives);
     }
-    put_size_and_message(out, node);
+    put_length_delimited_message(out, node);
 }
 
 void chakra_print(struct text *out, const struct prediction *p, uint32_t rank)
@@ -238,7 +238,7 @@ void chakra_print(struct text *out, const struct prediction *p, uint32_t rank)
     struct text message = {0};
     put_text(&message, METADATA_VERSION, "0.0.4");
     put_text_attr(&message, METADATA_ATTR, "made_by", "longhaul " LONGHAUL_VERSION);
-    put_size_and_message(out, &message);
+    put_length_delimited_message(out, &message);
     w.last_op_of_each_stream = heap_alloc(ir->stream_count + 1u, sizeof *w.last_op_of_each_stream);
     memset(w.last_op_of_each_stream, 0xff,
            (ir->stream_count + 1u) * sizeof *w.last_op_of_each_stream);

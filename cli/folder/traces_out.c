@@ -126,7 +126,7 @@ enum status traces_write(const struct report *report, const char *folder,
     for (uint32_t i = 0; i < p->sim.class_count; i++)
         sim_make_trace(&p->ir, &p->sim, p->sim.classes[i].lowest_rank,
                        p->sim.classes[i].lowest_rank + 1, true, &trace);
-    ir_trace_set_stages(&p->ir, &trace);
+    ir_trace_set_stage_header_keys(&p->ir, &trace);
     report_print_json(&json, report);
     enum status status = file_set_begin(&files, diag);
     if (status == STATUS_OK)

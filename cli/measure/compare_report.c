@@ -158,16 +158,16 @@ static void print_memory(struct text *out, const struct compare_report *report)
 
 enum { GROUP_COLUMNS = 6 };
 static const struct column groups[BY_COUNT][GROUP_COLUMNS] = {
-    [BY_KIND] = GROUP_COLUMN_LIST(kind, COLUMN_NAME),
-    [BY_STREAM] = GROUP_COLUMN_LIST(stream, COLUMN_NAME),
-    [BY_PHASE] = GROUP_COLUMN_LIST(phase, COLUMN_NAME),
+    [BY_KIND] = GROUP_COLUMN_LIST(kind, COLUMN_PLAIN_TEXT),
+    [BY_STREAM] = GROUP_COLUMN_LIST(stream, COLUMN_PLAIN_TEXT),
+    [BY_PHASE] = GROUP_COLUMN_LIST(phase, COLUMN_PLAIN_TEXT),
     [BY_RANK] = GROUP_COLUMN_LIST(rank, COLUMN_COUNT),
 };
 
 static const struct column ops[] = {
     {"op", "op", NULL, COLUMN_COUNT, -5, "Of the schedule."},
-    {"kind", "most off, times in ms", "kind", COLUMN_NAME, -22, NULL},
-    {"phase", "phase", NULL, COLUMN_NAME, -9, NULL},
+    {"kind", "most off, times in ms", "kind", COLUMN_PLAIN_TEXT, -22, NULL},
+    {"phase", "phase", NULL, COLUMN_PLAIN_TEXT, -9, NULL},
     {"layer", "layer", NULL, COLUMN_INDEX, 5, "-1: of no layer."},
     {"ranks", NULL, NULL, COLUMN_COUNT, 0, NULL},
     {"predicted_s", "predicted", "predicted ms", COLUMN_SECONDS, 9, "Sum over ranks."},
@@ -177,14 +177,14 @@ static const struct column ops[] = {
 };
 
 static const struct column cycles[] = {
-    {"kind", "cycles of kinds", NULL, COLUMN_NAME, -24, NULL},
+    {"kind", "cycles of kinds", NULL, COLUMN_PLAIN_TEXT, -24, NULL},
     {"predicted_cycles", "predicted", NULL, COLUMN_COUNT, 15, "Seconds x the SM clock that the prediction assumes, over all ranks."},
     {"measured_cycles", "measured", NULL, COLUMN_COUNT, 15, "Seconds x the mean of the sampled SM clock, over all ranks."},
     {"error", "error", "error %", COLUMN_SIGNED_PERCENT, 10, "predicted / measured - 1."},
 };
 
 static const struct column exposed[] = {
-    {"stream", "exposed, of a rank", NULL, COLUMN_NAME, -24, NULL},
+    {"stream", "exposed, of a rank", NULL, COLUMN_PLAIN_TEXT, -24, NULL},
     {"predicted_s", "predicted ms", NULL, COLUMN_SECONDS, 13, "Time in which only these streams work."},
     {"predicted_busy_s", "of ms", NULL, COLUMN_SECONDS, 13, "Time in which they work."},
     {NULL, "share", NULL, COLUMN_SHARE, 10, NULL},
@@ -195,8 +195,8 @@ static const struct column exposed[] = {
 
 static const struct column memories[] = {
     {"rank", "rank", NULL, COLUMN_COUNT, 5, NULL},
-    {"memory", "memory", NULL, COLUMN_NAME, -24, NULL},
-    {NULL, "what", NULL, COLUMN_NAME, -12, NULL},
+    {"memory", "memory", NULL, COLUMN_PLAIN_TEXT, -24, NULL},
+    {NULL, "what", NULL, COLUMN_PLAIN_TEXT, -12, NULL},
     {"predicted_bytes", "predicted", NULL, COLUMN_BYTES, 13, NULL},
     {"measured_bytes", "measured", NULL, COLUMN_BYTES, 13, NULL},
     {NULL, "error", "error %", COLUMN_SIGNED_PERCENT, 10, NULL},
@@ -231,19 +231,19 @@ static void put_times_and_error(struct rows *rows, double predicted_s, double me
 }
 
 size_t compare_report_put_groups(struct rows *rows, const struct comparison *c,
-                                 enum compare_criterion by, size_t most)
+                                 enum compare_grouping by, size_t most)
 {
     struct compare_group *group;
     const size_t all = compare_list_groups(c, by, &group);
     struct text key = {0};
-    text_printf(&key, "by_%s", compare_criterion_name(by));
-    begin_table(rows, key.data, by == BY_KIND ? NULL : compare_criterion_name(by),
+    text_printf(&key, "by_%s", compare_grouping_name(by));
+    begin_table(rows, key.data, by == BY_KIND ? NULL : compare_grouping_name(by),
                 &compare_tables[by]);
     for (size_t i = 0; i < all && i < most; i++) {
         if (by == BY_RANK)
             rows_put_number(rows, group[i].rank);
         else
-            rows_put_name(rows, group[i].name);
+            rows_put_text(rows, group[i].name);
         rows_put_number(rows, (double)group[i].pair_count);
         put_times_and_error(rows, group[i].predicted_s, group[i].measured_s);
         rows_put_number(rows, group[i].absolute_error_s);
@@ -278,7 +278,7 @@ void compare_report_put_clock_cycles(struct rows *rows, const struct comparison 
         if (!begun)
             begin_table(rows, "cycles", "cycles", &compare_tables[COMPARE_TABLE_CLOCK_CYCLES]);
         begun = true;
-        rows_put_name(rows, group[i].name);
+        rows_put_text(rows, group[i].name);
         rows_put_number(rows, predicted);
         rows_put_number(rows, measured);
         rows_put_number(rows, relative_error(predicted, measured));
@@ -296,8 +296,8 @@ void compare_report_put_ops(struct rows *rows, const struct comparison *c, size_
         begin_table(rows, "ops", NULL, &compare_tables[COMPARE_TABLE_OPS]);
         for (size_t i = 0; i < count && i < top; i++) {
             rows_put_number(rows, op[i].pair_of_lowest_rank->op);
-            rows_put_name(rows, op[i].pair_of_lowest_rank->kind);
-            rows_put_name(rows, op[i].pair_of_lowest_rank->phase);
+            rows_put_text(rows, op[i].pair_of_lowest_rank->kind);
+            rows_put_text(rows, op[i].pair_of_lowest_rank->phase);
             rows_put_number(rows, op[i].pair_of_lowest_rank->layer);
             rows_put_number(rows, (double)op[i].rank_count);
             put_times_and_error(rows, op[i].predicted_s, op[i].measured_s);
@@ -327,7 +327,7 @@ static void put_exposed_times(struct rows *rows, const struct comparison *c)
         const struct compare_exposed *row = &c->exposed_time_by_stream_role[role];
         if (row->predicted_busy_s == 0 && row->measured_busy_s == 0)
             continue;
-        rows_put_name(rows, stream_role_name((enum stream_role)role));
+        rows_put_text(rows, stream_role_name((enum stream_role)role));
         rows_put_number(rows, row->predicted_exposed_s);
         rows_put_number(rows, row->predicted_busy_s);
         rows_put_number(rows, part_share_of_time(row->predicted_exposed_s, row->predicted_busy_s));
@@ -353,8 +353,8 @@ void compare_report_put_memory(struct rows *rows, const struct comparison *c)
         for (size_t i = 0; i < tables[t].count; i++) {
             const struct compare_memory *row = &tables[t].memory_row[i];
             rows_put_number(rows, row->rank);
-            rows_put_name(rows, row->memory);
-            rows_put_name(rows, tables[t].what);
+            rows_put_text(rows, row->memory);
+            rows_put_text(rows, tables[t].what);
             rows_put_number(rows, row->predicted_bytes);
             rows_put_number(rows, row->measured_bytes);
             rows_put_number(rows, relative_error(row->predicted_bytes, row->measured_bytes));
@@ -377,7 +377,7 @@ void compare_report_print(struct text *out, const struct compare_report *report)
         put_exposed_times(&rows, report->comparison);
     for (int by = 0; by < BY_COUNT; by++)
         if (report->shown_group_table < 0 ? report->shows_all : report->shown_group_table == by)
-            compare_report_put_groups(&rows, report->comparison, (enum compare_criterion)by,
+            compare_report_put_groups(&rows, report->comparison, (enum compare_grouping)by,
                                       SIZE_MAX);
     if (report->shown_group_table < 0 && !report->shows_all) {
         size_t left = compare_report_put_groups(&rows, report->comparison, BY_KIND, KINDS_SHOWN);
@@ -429,7 +429,7 @@ void compare_report_print_json(struct text *out, const struct compare_report *re
     put_exposed_times(&rows, c);
     for (int by = 0; by < BY_COUNT; by++)
         if (report->shown_group_table < 0 || report->shown_group_table == by)
-            compare_report_put_groups(&rows, c, (enum compare_criterion)by, SIZE_MAX);
+            compare_report_put_groups(&rows, c, (enum compare_grouping)by, SIZE_MAX);
     if (report->shown_group_table < 0 || report->shown_group_table == BY_KIND)
         compare_report_put_clock_cycles(&rows, c);
     compare_report_put_ops(&rows, c, report->listed_ops_max);

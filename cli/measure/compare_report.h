@@ -20,7 +20,7 @@ struct compare_report {
     /* the text of `joined_ops` in the header of the measured trace: how many ops of which sorts the call of the op
      * before them computed ("gelu 32 of 32, column_sum 0 of 64, ..."); NULL: the header has none */
     const char *work_fused_into_op_before;
-    int shown_group_table; /* enum compare_criterion: only this table of groups is shown; -1: not given */
+    int shown_group_table; /* enum compare_grouping: only this table of groups is shown; -1: not given */
     size_t listed_ops_max; /* how many ops are listed */
     bool shows_all; /* all groups, arenas, peaks and operators are printed, not only one screen */
     /* columns at which the lines above the tables are wrapped; 0: they are not wrapped */
@@ -32,7 +32,7 @@ struct compare_report {
 void compare_report_print(struct text *out, const struct compare_report *report);
 void compare_report_print_json(struct text *out, const struct compare_report *report);
 
-/* The indices of the tables. Those of groups, enum compare_criterion, come first. */
+/* The indices of the tables. Those of groups, enum compare_grouping, come first. */
 enum {
     COMPARE_TABLE_OPS = BY_COUNT,
     COMPARE_TABLE_CLOCK_CYCLES,
@@ -45,7 +45,7 @@ extern const struct row_table compare_tables[COMPARE_TABLE_COUNT];
 /* Puts the rows of a table of groups, those with the most measured time first, at most `most` of them. Returns how many
  * rows are left out. */
 size_t compare_report_put_groups(struct rows *rows, const struct comparison *comparison,
-                                 enum compare_criterion by, size_t most);
+                                 enum compare_grouping by, size_t most);
 
 /* Puts the cycles of the kinds of work that compute and whose clock the headers of both traces
  * give. If there are none, JSON has an empty table, and the other outputs have none. */

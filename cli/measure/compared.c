@@ -37,7 +37,7 @@ bool recording_has_known_format(const char *data, size_t size)
 }
 
 /* Does what recording_load() does. If `path` is a file, leaves its text in *text, which the caller releases. */
-static enum status load_recording_text(struct recording *recording, struct kineto_issue *issue,
+static enum status load_recording_text(struct recording *recording, struct kineto_host_calls *issue,
                                        const char *path, struct text *text, struct diag *diag)
 {
     if (path_is_folder(path))
@@ -47,11 +47,12 @@ static enum status load_recording_text(struct recording *recording, struct kinet
         return status;
     recording->is_from_pytorch = kineto_recognise(text->data, text->size);
     return recording->is_from_pytorch
-               ? kineto_parse_issue(&recording->trace, issue, path, text->data, text->size, diag)
+               ? kineto_parse_with_host_calls(&recording->trace, issue, path, text->data,
+                                              text->size, diag)
                : trace_parse_ops(&recording->trace, path, text->data, text->size, diag);
 }
 
-enum status recording_load(struct recording *recording, struct kineto_issue *issue,
+enum status recording_load(struct recording *recording, struct kineto_host_calls *issue,
                            const char *path, struct diag *diag)
 {
     struct text text = {0};
@@ -108,8 +109,8 @@ enum status compared_explain(struct explanation *explanation, const char *predic
     if (status == STATUS_OK)
         status = check_recordings_of_different_ranks(recording, path, count, diag);
     if (status == STATUS_OK)
-        status = explain_measured_traces(explanation, &first.trace, trace, path, count,
-                                         recording[0].is_from_pytorch, diag);
+        status = explain_measured_against_predicted(explanation, &first.trace, trace, path, count,
+                                                    recording[0].is_from_pytorch, diag);
     for (size_t i = 0; i < count; i++)
         trace_release(&recording[i].trace);
     trace_release(&first.trace);

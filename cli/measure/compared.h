@@ -33,7 +33,7 @@ bool recording_has_known_format(const char *data, size_t size);
  * profiler. *recording must be all-zero, and the caller releases its trace, even after an error.
  * issue: NULL, or an all-zero struct, which the caller releases; if the profiler recorded a GPU,
  * *issue receives the calls of the issuing threads. */
-enum status recording_load(struct recording *recording, struct kineto_issue *issue,
+enum status recording_load(struct recording *recording, struct kineto_host_calls *issue,
                            const char *path, struct diag *diag);
 
 /* Reads a predicted and a measured trace, and compares them. Each path is a folder that `predict -o` or `run -o` wrote,

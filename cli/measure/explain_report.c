@@ -17,13 +17,13 @@ enum { CAUSES_SHOWN = 10, RANKS_SHOWN = 8, LABEL = 11, CAUSE = 23 };
 static const struct column causes[] = {
     {"more_s", "more ms", NULL, COLUMN_SECONDS_DIFFERENCE, 12, "Measured less predicted."},
     {NULL, "share", "share %", COLUMN_WHOLE_PERCENT | COLUMN_OPTIONAL, 8, NULL},
-    {"cause", "cause", NULL, COLUMN_NAME, -18, NULL},
+    {"cause", "cause", NULL, COLUMN_PLAIN_TEXT, -18, NULL},
     {"rank", NULL, NULL, COLUMN_COUNT | COLUMN_NULLABLE, 0, "null: all ranks."},
-    {"text", "", "what", COLUMN_TEXT, 0, NULL},
+    {"text", "", "what", COLUMN_WRAPPED_TEXT, 0, NULL},
 };
 
 static const struct column ranks[] = {
-    {NULL, "more ms of", NULL, COLUMN_NAME, -12, NULL},
+    {NULL, "more ms of", NULL, COLUMN_PLAIN_TEXT, -12, NULL},
     {"rank", NULL, NULL, COLUMN_COUNT, 0, NULL},
     {"predicted_s", NULL, NULL, COLUMN_JSON_OBJECT, 0, "Seconds of each part of the step."},
     {"measured_s", NULL, NULL, COLUMN_JSON_OBJECT, 0, "Seconds of each part of the step."},
@@ -67,7 +67,7 @@ static size_t count_shown_causes(const struct explanation *e, double *rest_s)
     double all_s = sum_of_absolute_causes_s(e);
     *rest_s = 0;
     while (shown < e->cause_count && shown < CAUSES_SHOWN &&
-           fabs(e->cause[shown].seconds) >= EXPLAIN_REST_SHARE * all_s)
+           fabs(e->cause[shown].seconds) >= EXPLAIN_CAUSE_SHARE_MIN * all_s)
         shown++;
     for (size_t i = shown; i < e->cause_count; i++)
         *rest_s += e->cause[i].seconds;
@@ -83,16 +83,16 @@ void explain_report_put_causes(struct rows *rows, const struct explanation *e)
         const struct explain_cause *cause = &e->cause[i];
         rows_put_number(rows, cause->seconds);
         rows_put_number(rows, fabs(cause->seconds) / all_s);
-        rows_put_name(rows, cause->name);
+        rows_put_text(rows, cause->name);
         rows_put_number(rows, cause->rank >= 0 ? (double)cause->rank : NAN);
-        rows_put_name(rows, cause->text);
+        rows_put_text(rows, cause->text);
     }
     if (rows->json == NULL) {
         rows_put_number(rows, rest_s);
         rows_skip_column(rows);
-        rows_put_name(rows, "rest");
+        rows_put_text(rows, "rest");
         rows_put_number(rows, NAN);
-        rows_put_name(rows, "");
+        rows_put_text(rows, "");
     }
     rows_end(rows);
 }
@@ -122,7 +122,7 @@ static void put_ranks(struct rows *rows, const struct explanation *e)
         if (rows->json == NULL && !is_rank_shown(e, i))
             continue;
         snprintf(name, sizeof name, "rank %u", rank->rank);
-        rows_put_name(rows, name);
+        rows_put_text(rows, name);
         rows_put_number(rows, rank->rank);
         put_part_times(rows, rank->predicted_s);
         put_part_times(rows, rank->measured_s);

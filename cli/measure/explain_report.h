@@ -8,7 +8,7 @@
 
 /* Causes whose share of the sum of all absolute differences is smaller than this, and causes after the ten largest, are
  * added up as the rest. */
-#define EXPLAIN_REST_SHARE 0.02
+#define EXPLAIN_CAUSE_SHARE_MIN 0.02
 
 enum explain_table_id { EXPLAIN_TABLE_CAUSES, EXPLAIN_TABLE_RANKS, EXPLAIN_TABLE_COUNT };
 extern const struct row_table explain_tables[EXPLAIN_TABLE_COUNT];

@@ -56,7 +56,7 @@ static enum status load_base_device(struct fitted *fitted, const char *base, str
  * follows the messages about refused fits. */
 static void note_noisy_points(const struct fitted *fitted, const char *name, struct diag *diag)
 {
-    double spread = noise_p90_over_p10_of_all(&fitted->points);
+    double spread = noise_median_p90_over_p10_of_all(&fitted->points);
     if (noise_shows_disturbance(spread, 0) && !fitted->options.falls_back_if_disturbed)
         diag_note(diag, (struct loc){.name = name},
                   "half of the measured points have a p90 above %.1f times their p10 (1.2 to 1.3 "
@@ -100,7 +100,7 @@ enum status fitted_fit_points(struct fitted *fitted, const char *base, bool link
 void fitted_put_report(const struct fitted *fitted, struct text *out)
 {
     calibration_print_report(&fitted->device_fit, out);
-    if (fitted->device_fit.points_p90_over_p10 > 0)
+    if (fitted->device_fit.median_p90_over_p10_of_points > 0)
         calibration_print_noise(&fitted->device_fit, fitted->base_name, out);
     link_calibration_print_report(&fitted->link_fit, out);
     if (fitted->unrequested_link_refusal_messages.size > 0)
@@ -229,8 +229,10 @@ static const char *device_path_in_cluster_file(struct arena *arena, const char *
     if (folder == (b != NULL ? (size_t)(b - device) + 1 : 0) &&
         memcmp(cluster, device, folder) == 0)
         return device + folder;
-    char here[4096];
-    return getcwd(here, sizeof here) != NULL ? arena_printf(arena, "%s/%s", here, device) : device;
+    char working_folder[4096];
+    return getcwd(working_folder, sizeof working_folder) != NULL
+               ? arena_printf(arena, "%s/%s", working_folder, device)
+               : device;
 }
 
 static enum status print_cluster(struct fitted *fitted, const struct fitted_files *files,
@@ -257,7 +259,7 @@ static enum status print_cluster(struct fitted *fitted, const struct fitted_file
 enum status fitted_save(struct fitted *fitted, const struct fitted_files *files, struct diag *diag)
 {
     struct text device = {0}, cluster = {0}, points = {0};
-    struct file_set_path_and_data file[3];
+    struct file_set_path_and_data written_files[3];
     struct fitted_files fits = *files;
     size_t count = 0;
     enum status status = STATUS_OK, all = STATUS_OK;
@@ -272,10 +274,12 @@ enum status fitted_save(struct fitted *fitted, const struct fitted_files *files,
     if (fits.device_path != NULL) {
         const char *shapes = path_for_saved_points(fitted, fits.device_path);
         status = print_device(fitted, fits.device_path, fits.device_name, shapes, &device, diag);
-        file[count++] = (struct file_set_path_and_data){fits.device_path, device.data, device.size};
+        written_files[count++] =
+            (struct file_set_path_and_data){fits.device_path, device.data, device.size};
         if (shapes != NULL) {
             points_print(&fitted->points, &points);
-            file[count++] = (struct file_set_path_and_data){shapes, points.data, points.size};
+            written_files[count++] =
+                (struct file_set_path_and_data){shapes, points.data, points.size};
         }
         note_numbers_kept_from_base(fits.device_path, fitted->base_name,
                                     fitted->device_fit.fallback, fitted->device_fit.fallback_count,
@@ -283,13 +287,13 @@ enum status fitted_save(struct fitted *fitted, const struct fitted_files *files,
     }
     if (status == STATUS_OK && fits.cluster_path != NULL) {
         status = print_cluster(fitted, &fits, &cluster, diag);
-        file[count++] =
+        written_files[count++] =
             (struct file_set_path_and_data){fits.cluster_path, cluster.data, cluster.size};
         note_numbers_kept_from_base(fits.cluster_path, fits.base_preset, fitted->link_fit.fallback,
                                     fitted->link_fit.fallback_count, diag);
     }
     if (status == STATUS_OK)
-        status = file_set_write_files(file, count, diag);
+        status = file_set_write_files(written_files, count, diag);
     text_release(&device);
     text_release(&cluster);
     text_release(&points);

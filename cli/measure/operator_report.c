@@ -26,7 +26,7 @@ void compared_operators_release(struct compared_operators *o)
 
 /* A predicted operator, as prediction.json has it. */
 struct predicted_operator {
-    struct kernel_key key;
+    struct operator_key key;
     int64_t rank, calls;
     double seconds;
 };
@@ -108,7 +108,7 @@ static void match_operators(struct compared_operators *o,
     size_t *row_of = heap_zalloc(times->row_count + 1, sizeof *row_of);
     o->row = heap_zalloc(count + times->row_count + 1, sizeof *o->row);
     for (size_t i = 0; i < count; i++) {
-        const struct kernel_time *time = kernel_times_find(times, &predicted[i].key);
+        const struct operator_kernel_time *time = kernel_times_find(times, &predicted[i].key);
         size_t at = time != NULL ? row_of[time - times->rows] : 0;
         if (at == 0) {
             at = ++o->count;
@@ -122,7 +122,7 @@ static void match_operators(struct compared_operators *o,
             row_of[time - times->rows] = at;
     }
     for (size_t i = 0; i < times->row_count; i++) {
-        const struct kernel_time *time = &times->rows[i];
+        const struct operator_kernel_time *time = &times->rows[i];
         const size_t at = row_of[i] > 0 ? row_of[i] : ++o->count;
         struct compared_operator *row = &o->row[at - 1];
         if (row_of[i] == 0) {
@@ -198,8 +198,8 @@ enum status compared_operators_make(struct compared_operators *o, bool *found,
 /* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */
 static const struct column matched_columns[] = {
-    {"operator", "operator", NULL, COLUMN_NAME, -30, "As the recorded step names it."},
-    {"inputs", "inputs", NULL, COLUMN_NAME, -32, "The shapes of its inputs that have one."},
+    {"operator", "operator", NULL, COLUMN_PLAIN_TEXT, -30, "As the recorded step names it."},
+    {"inputs", "inputs", NULL, COLUMN_PLAIN_TEXT, -32, "The shapes of its inputs that have one."},
     {"predicted_calls", "calls", "predicted calls", COLUMN_NUMBER, 6, "In a step."},
     {"measured_calls", "meas.", "measured calls", COLUMN_NUMBER, 6, "In a step, the mean of the recorded ones."},
     {"predicted_s", "predicted ms", NULL, COLUMN_SECONDS, 12, "Of all calls in a step."},
@@ -207,9 +207,9 @@ static const struct column matched_columns[] = {
     {"error", "error", "error %", COLUMN_SIGNED_PERCENT, 9, "predicted / measured - 1."},
 };
 static const struct column unmatched_columns[] = {
-    {"operator", "on one side only", NULL, COLUMN_NAME, -30, "As the recorded step, or the profiler names it."},
-    {"inputs", "inputs", NULL, COLUMN_NAME, -32, "The shapes of its inputs that have one."},
-    {"side", "side", NULL, COLUMN_NAME, -9, "predicted or measured."},
+    {"operator", "on one side only", NULL, COLUMN_PLAIN_TEXT, -30, "As the recorded step, or the profiler names it."},
+    {"inputs", "inputs", NULL, COLUMN_PLAIN_TEXT, -32, "The shapes of its inputs that have one."},
+    {"side", "side", NULL, COLUMN_PLAIN_TEXT, -9, "predicted or measured."},
     {"calls", "calls", NULL, COLUMN_NUMBER, 6, "In a step."},
     {"seconds", "ms", NULL, COLUMN_SECONDS, 12, "Of all calls in a step."},
 };
@@ -237,11 +237,11 @@ static void put_inputs(struct rows *rows, const char *inputs)
 {
     struct text first = {0};
     if (rows->json != NULL || strlen(inputs) <= INPUTS_SHOWN) {
-        rows_put_name(rows, inputs);
+        rows_put_text(rows, inputs);
         return;
     }
     text_printf(&first, "%.*s...", INPUTS_SHOWN - 3, inputs);
-    rows_put_name(rows, first.data);
+    rows_put_text(rows, first.data);
     text_release(&first);
 }
 
@@ -251,7 +251,7 @@ static void put_matched_operators(struct rows *rows, const struct compared_opera
     rows_begin(rows, "operators", NULL, &operator_tables[OPERATORS_MATCHED]);
     for (size_t i = 0; i < o->matched_count && i < most; i++) {
         const struct compared_operator *row = &o->row[i];
-        rows_put_name(rows, row->op);
+        rows_put_text(rows, row->op);
         put_inputs(rows, row->inputs);
         rows_put_number(rows, row->predicted_calls);
         rows_put_number(rows, row->measured_calls);
@@ -269,9 +269,9 @@ static void put_unmatched_operators(struct rows *rows, const struct compared_ope
     for (size_t i = o->matched_count; i < o->count && i - o->matched_count < most; i++) {
         const struct compared_operator *row = &o->row[i];
         const bool predicted = row->predicted_calls > 0;
-        rows_put_name(rows, row->op);
+        rows_put_text(rows, row->op);
         put_inputs(rows, row->inputs);
-        rows_put_name(rows, predicted ? "predicted" : "measured");
+        rows_put_text(rows, predicted ? "predicted" : "measured");
         rows_put_number(rows, predicted ? row->predicted_calls : row->measured_calls);
         rows_put_number(rows, predicted ? row->predicted_s : row->measured_s);
     }

@@ -6,14 +6,14 @@
 /* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */
 static const struct column points_of_bench[] = {
-    {"measured", NULL, NULL, COLUMN_NAME, 0, "What was timed: the work, its issue by the host, the start of a kernel, ..."},
-    {"kind", NULL, NULL, COLUMN_NAME, 0, "A kind of work: longhaul list kinds."},
+    {"measured", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "What was timed: the work, its issue by the host, the start of a kernel, ..."},
+    {"kind", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "A kind of work: longhaul list kinds."},
     {"params", NULL, NULL, COLUMN_JSON_OBJECT, 0, "The parameters of the kind."},
-    {"in", NULL, NULL, COLUMN_NAME | COLUMN_OPTIONAL, 0, "The dtype of the operands that are read."},
-    {"out", NULL, NULL, COLUMN_NAME | COLUMN_OPTIONAL, 0, "The dtype of the operands that are written."},
+    {"in", NULL, NULL, COLUMN_PLAIN_TEXT | COLUMN_OPTIONAL, 0, "The dtype of the operands that are read."},
+    {"out", NULL, NULL, COLUMN_PLAIN_TEXT | COLUMN_OPTIONAL, 0, "The dtype of the operands that are written."},
     {"reads", NULL, NULL, COLUMN_COUNT, 0, NULL},
     {"writes", NULL, NULL, COLUMN_COUNT, 0, NULL},
-    {"impl", NULL, NULL, COLUMN_NAME | COLUMN_OPTIONAL, 0, "The implementation of attention."},
+    {"impl", NULL, NULL, COLUMN_PLAIN_TEXT | COLUMN_OPTIONAL, 0, "The implementation of attention."},
     {"median_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
     {"p10_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
     {"p90_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
@@ -21,28 +21,28 @@ static const struct column points_of_bench[] = {
 };
 
 static const struct column families[] = {
-    {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"name", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
     {"points", NULL, NULL, COLUMN_COUNT, 0, NULL},
     {"parameters", NULL, NULL, COLUMN_COUNT, 0, NULL},
     {"rms", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, "Root mean square of the relative errors."},
     {"leave_one_out", NULL, NULL, COLUMN_SIGNED_PERCENT | COLUMN_OPTIONAL, 0, "The same, with each point predicted from the others."},
     {"worst", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, "The largest relative error."},
-    {"worst_point", NULL, NULL, COLUMN_NAME | COLUMN_NULLABLE, 0, NULL},
+    {"worst_point", NULL, NULL, COLUMN_PLAIN_TEXT | COLUMN_NULLABLE, 0, NULL},
     {"numbers", NULL, NULL, COLUMN_NESTED_ROWS, 0, "calibrate_number"},
 };
 
 static const struct column numbers[] = {
-    {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"name", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
     {"value", NULL, NULL, COLUMN_NUMBER | COLUMN_NULLABLE, 0, NULL},
     {"standard_error", NULL, NULL, COLUMN_NUMBER | COLUMN_NULLABLE | COLUMN_OPTIONAL, 0, NULL},
     {"spread", NULL, NULL, COLUMN_NUMBER | COLUMN_NULLABLE | COLUMN_OPTIONAL, 0, "Relative standard deviation of what the number predicts."},
     {"at_bound", NULL, NULL, COLUMN_FLAG | COLUMN_OPTIONAL, 0, "The fit ended at an end of the number's range."},
-    {"origin", NULL, NULL, COLUMN_NAME, 0, "fitted, stated or derived."},
-    {"source", NULL, NULL, COLUMN_NAME | COLUMN_NULLABLE, 0, NULL},
+    {"origin", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "fitted, stated or derived."},
+    {"source", NULL, NULL, COLUMN_PLAIN_TEXT | COLUMN_NULLABLE, 0, NULL},
 };
 
 static const struct column links[] = {
-    {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"name", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
     {"points", NULL, NULL, COLUMN_COUNT, 0, NULL},
     {"latency_s", NULL, NULL, COLUMN_NUMBER | COLUMN_NULLABLE, 0, NULL},
     {"latency_error_s", NULL, NULL, COLUMN_NUMBER | COLUMN_NULLABLE, 0, NULL},
@@ -51,12 +51,12 @@ static const struct column links[] = {
     {"rms", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, NULL},
     {"leave_one_out", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, NULL},
     {"worst", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, NULL},
-    {"worst_point", NULL, NULL, COLUMN_NAME | COLUMN_NULLABLE, 0, NULL},
+    {"worst_point", NULL, NULL, COLUMN_PLAIN_TEXT | COLUMN_NULLABLE, 0, NULL},
 };
 
 static const struct column fallbacks[] = {
-    {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"to", NULL, NULL, COLUMN_NAME, 0, "base or fastest."},
+    {"name", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {"to", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "base or fastest."},
     {"disturbed", NULL, NULL, COLUMN_FLAG, 0, NULL},
 };
 /* clang-format on */
@@ -92,18 +92,18 @@ static void put_point(struct rows *rows, const struct point *point)
     const struct work *work = &point->work;
     const struct work_kind_info *info = work_kind_info((enum work_kind)work->kind);
     bool typed = info->reads_max + info->writes_max > 0;
-    rows_put_name(rows, point_role_name((enum point_role)point->role));
-    rows_put_name(rows, info->name);
+    rows_put_text(rows, point_role_name((enum point_role)point->role));
+    rows_put_text(rows, info->name);
     put_params(rows, work);
     for (int written = 0; written < 2; written++)
         if (typed)
-            rows_put_name(rows, dtype_name((enum dtype)(written ? work->out : work->in)));
+            rows_put_text(rows, dtype_name((enum dtype)(written ? work->out : work->in)));
         else
             rows_skip_column(rows);
     rows_put_number(rows, work->reads > 0 ? work->reads : info->reads_min);
     rows_put_number(rows, work->writes > 0 ? work->writes : info->writes_min);
     if (point->attention_impl < POINT_NO_IMPL)
-        rows_put_name(rows, attention_impl_name((enum attention_impl)point->attention_impl));
+        rows_put_text(rows, attention_impl_name((enum attention_impl)point->attention_impl));
     else
         rows_skip_column(rows);
     rows_put_number(rows, point->median_s);
@@ -144,7 +144,7 @@ static void put_numbers_of_fitted_family(struct rows *rows, const struct calibra
         const struct calibrate_number *number = &c->number[i];
         if (number->family_index >= 0 ? number->family_index != family : family >= 0)
             continue;
-        rows_put_name(rows, number->name);
+        rows_put_text(rows, number->name);
         rows_put_number(rows, number->value);
         if (number->origin == CALIBRATE_FITTED) {
             rows_put_number(rows, number->standard_error);
@@ -155,8 +155,8 @@ static void put_numbers_of_fitted_family(struct rows *rows, const struct calibra
             rows_skip_column(rows);
             rows_skip_column(rows);
         }
-        rows_put_name(rows, origins[number->origin]);
-        rows_put_name(rows, number->source_text);
+        rows_put_text(rows, origins[number->origin]);
+        rows_put_text(rows, number->source_text);
     }
 }
 
@@ -166,7 +166,7 @@ static void put_families(struct rows *rows, const struct calibration *c)
     for (size_t i = 0; i < c->family_count; i++) {
         const struct calibrate_family *family = &c->family[i];
         struct rows inner;
-        rows_put_name(rows, family->name);
+        rows_put_text(rows, family->name);
         rows_put_number(rows, (double)family->point_count);
         rows_put_number(rows, (double)family->parameter_count);
         rows_put_number(rows, family->rms_error);
@@ -175,7 +175,7 @@ static void put_families(struct rows *rows, const struct calibration *c)
         else
             rows_skip_column(rows);
         rows_put_number(rows, family->worst_error);
-        rows_put_name(rows, family->worst_point_text);
+        rows_put_text(rows, family->worst_point_text);
         rows_begin_nested_rows(&inner, rows, &points_tables[POINTS_TABLE_NUMBERS]);
         put_numbers_of_fitted_family(&inner, c, (int)i);
         rows_end(&inner);
@@ -193,7 +193,7 @@ static void put_links(struct rows *rows, const struct link_calibration *calibrat
         const struct calibrated_link *link = &calibration->link_by_class[i];
         if (link->point_count == 0)
             continue;
-        rows_put_name(rows, calibrate_link_name((enum calibrate_link_class)i));
+        rows_put_text(rows, calibrate_link_name((enum calibrate_link_class)i));
         rows_put_number(rows, (double)link->point_count);
         rows_put_number(rows, link->latency_s);
         rows_put_number(rows, link->latency_error_s);
@@ -202,7 +202,7 @@ static void put_links(struct rows *rows, const struct link_calibration *calibrat
         rows_put_number(rows, link->rms_error);
         rows_put_number(rows, link->leave_one_out_error);
         rows_put_number(rows, link->worst_error);
-        rows_put_name(rows, link->worst_point_text);
+        rows_put_text(rows, link->worst_point_text);
     }
     rows_end(rows);
 }
@@ -211,8 +211,8 @@ static void put_fallbacks(struct rows *rows, const struct calibrate_fallback *fa
                           size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        rows_put_name(rows, fallback[i].name);
-        rows_put_name(rows, fallback[i].has_kept_base_numbers ? "base" : "fastest");
+        rows_put_text(rows, fallback[i].name);
+        rows_put_text(rows, fallback[i].has_kept_base_numbers ? "base" : "fastest");
         rows_put_number(rows, fallback[i].is_due_to_disturbed_points);
     }
 }
@@ -225,7 +225,7 @@ void calibration_print_json(const struct calibration *device, const struct link_
     struct rows rows = {.json = &json};
     put_families(&rows, device);
     put_links(&rows, link);
-    json_put_number(&json, "spread", device->points_p90_over_p10);
+    json_put_number(&json, "spread", device->median_p90_over_p10_of_points);
     rows_begin(&rows, "fallen", NULL, &points_tables[POINTS_TABLE_FALLBACKS]);
     put_fallbacks(&rows, device->fallback, device->fallback_count);
     put_fallbacks(&rows, link->fallback, link->fallback_count);

@@ -27,7 +27,7 @@ static enum status add_recording_to_points(struct recorded_steps *r, const char 
                                            struct points *points, struct diag *diag)
 {
     struct recording recording = {0};
-    struct kineto_issue issue = {0};
+    struct kineto_host_calls issue = {0};
     enum status status = recording_load(&recording, &issue, path, diag);
     if (status == STATUS_OK)
         status = observed_add_recording(&r->observed, &r->prediction, &recording.trace,
@@ -35,7 +35,7 @@ static enum status add_recording_to_points(struct recorded_steps *r, const char 
     if (status == STATUS_OK && issue.step_count > 0)
         append_points_of_observed_issue(&issue, recording.trace.ops.rank[0], path, points,
                                         &r->notes_on_work_without_point);
-    kineto_issue_release(&issue);
+    kineto_host_calls_release(&issue);
     trace_release(&recording.trace);
     return status;
 }

@@ -124,14 +124,14 @@ const struct option_set run_options = {"run", rows, ARRAY_LEN(rows)};
 static enum status read_link(struct exec_emulated_link_limits *link, const struct options *options,
                              const char *name, struct diag *diag)
 {
-    const struct option_name_with_dashes shown = options_name_with_dashes(name);
+    const struct option_name_with_dashes dashed_name = options_name_with_dashes(name);
     const char *text = options_text(options, name);
     if (text == NULL)
         return STATUS_OK;
     enum status status = units_parse(text, strlen(text), UNIT_BYTES_PER_S, &link->bytes_per_s,
-                                     (struct loc){.name = shown.text}, diag);
+                                     (struct loc){.name = dashed_name.text}, diag);
     if (status == STATUS_OK && !(link->bytes_per_s > 0 && isfinite(link->bytes_per_s)))
-        status = diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
+        status = diag_error(diag, (struct loc){.name = dashed_name.text}, STATUS_BAD_INPUT,
                             "'%s' is no rate that a link can have", text);
     return status;
 }

@@ -10,7 +10,8 @@
 
 struct row_table run_check_table(struct column column[RUN_CHECK_COLUMNS], int width)
 {
-    column[0] = (struct column){"name", "worst error of", NULL, COLUMN_NAME, -width, "The tensor."};
+    column[0] =
+        (struct column){"name", "worst error of", NULL, COLUMN_PLAIN_TEXT, -width, "The tensor."};
     for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
         column[1 + part] = (struct column){
             .key = reference_check_part_names[part],
@@ -32,7 +33,7 @@ void run_report_put_tensors(struct rows *rows, const struct reference_check *a)
     const struct row_table table = run_check_table(column, width);
     rows_begin(rows, "tensors", NULL, &table);
     for (uint32_t i = 0; i < a->row_count; i++) {
-        rows_put_name(rows, a->rows[i].tensor);
+        rows_put_text(rows, a->rows[i].tensor);
         for (int part = 0; part < REFERENCE_CHECK_PART_COUNT; part++)
             rows_put_number(rows, reference_check_max_row_difference(
                                       &a->rows[i], (enum reference_check_part)part));

@@ -67,27 +67,27 @@ static double measured_tokens_per_s_gpu(const struct external_runs *published,
 static void put_row_of_measured_run(struct page *page, const struct residual *row, double rate)
 {
     struct text text = {0};
-    page_cell(page, row->source);
-    page_cellf(page, "%lld %s", (long long)row->gpus, row->device);
-    page_cellf(page, "%.1f", (double)row->parameters / 1e9);
+    page_put_cell(page, row->source);
+    page_put_formatted_cell(page, "%lld %s", (long long)row->gpus, row->device);
+    page_put_formatted_cell(page, "%.1f", (double)row->parameters / 1e9);
     units_put_tokens(&text, row->seq_len);
-    page_cell(page, text.data);
+    page_put_cell(page, text.data);
     text.size = 0;
     text_puts(&text, strcmp(row->context, "none") == 0 ? "whole sequences" : row->context);
     if (row->tp > 1)
         text_printf(&text, ", tp %lld", (long long)row->tp);
     if (row->pp > 1)
         text_printf(&text, ", pp %lld", (long long)row->pp);
-    page_cell(page, text.data);
-    page_cell(page, row->framework);
+    page_put_cell(page, text.data);
+    page_put_cell(page, row->framework);
     if (isnan(rate)) {
-        page_cell(page, "");
-        page_cell(page, "");
+        page_put_cell(page, "");
+        page_put_cell(page, "");
     } else {
-        page_cellf(page, "%.1f", rate);
-        page_cellf(page, "%.1f", rate * exp(row->log_ratio[RESIDUAL_TIME]));
+        page_put_formatted_cell(page, "%.1f", rate);
+        page_put_formatted_cell(page, "%.1f", rate * exp(row->log_ratio[RESIDUAL_TIME]));
     }
-    page_cellf(page, "%+.1f", 100 * expm1(row->log_ratio[RESIDUAL_TIME]));
+    page_put_formatted_cell(page, "%+.1f", 100 * expm1(row->log_ratio[RESIDUAL_TIME]));
     page_end_row(page);
     text_release(&text);
 }
@@ -125,13 +125,14 @@ void page_put_similar_runs(struct page *page, struct json_node root)
     }
     if (count == 0)
         goto out;
-    page_heading(page, "Measured steps most like this one");
+    page_put_heading(page, "Measured steps most like this one");
     page_begin_table(page, NULL, heads);
     for (size_t i = 0; i < count; i++)
         put_row_of_measured_run(page, shown[i], measured_tokens_per_s_gpu(&published, shown[i]));
     page_end_table(page);
-    page_text(page, "Each was predicted as this step was, with the profile of the framework that "
-                    "ran it.");
+    page_put_text(page,
+                  "Each was predicted as this step was, with the profile of the framework that "
+                  "ran it.");
 out:
     external_release(&published);
     residuals_release(&all);
@@ -179,12 +180,12 @@ static void put_tokens_per_s_cell(struct page *page, struct json_node row)
                  needed = page_get_number_or_0(row, "device_needed_bytes");
     struct text text = {0};
     if (rate > 0)
-        page_cellf(page, "%.1f", rate);
+        page_put_formatted_cell(page, "%.1f", rate);
     else
-        page_cell(page, "");
+        page_put_cell(page, "");
     if (needed > 0)
         units_put_gib(&text, needed);
-    page_cell(page, needed > 0 ? text.data : "");
+    page_put_cell(page, needed > 0 ? text.data : "");
     text_release(&text);
 }
 
@@ -205,12 +206,12 @@ static void put_ranking_table(struct page *page, struct json_node rows, double b
             row = json_is_object(json_find_member(at, "best")) ? json_find_member(at, "best") : at;
         put_reason_for_being_slower(&why, row, best);
         if (of_strategies)
-            page_cell(page, page_get_text_or_empty(at, "strategy"));
+            page_put_cell(page, page_get_text_or_empty(at, "strategy"));
         else
-            page_cellf(page, "%zu", i + 1);
+            page_put_formatted_cell(page, "%zu", i + 1);
         put_tokens_per_s_cell(page, row);
-        page_cell(page, !of_strategies && i == 0 ? "" : why.data);
-        page_cell(page, page_get_text_or_empty(row, "options"));
+        page_put_cell(page, !of_strategies && i == 0 ? "" : why.data);
+        page_put_cell(page, page_get_text_or_empty(row, "options"));
         page_end_row(page);
         text_release(&why);
     }
@@ -238,7 +239,7 @@ enum status page_put_ranking(struct page *page, const char *folder, struct json_
         strcmp(command, page_get_text_or_empty(json_find_member(root, "made_by"), "command")) != 0)
         goto out; /* plan.json is of another search */
     const double rate = page_get_number_or_0(best, "tokens_per_s_gpu");
-    page_heading(page, "Beside other configurations");
+    page_put_heading(page, "Beside other configurations");
     text.size = 0;
     text_printf(&text,
                 "The best of %.0f configurations, of which %.0f were simulated; of the others none "
@@ -253,9 +254,9 @@ enum status page_put_ranking(struct page *page, const char *folder, struct json_
                     page_get_number_or_0(plan, "not_searched"),
                     page_get_number_or_0(plan, "configurations"));
     }
-    page_text(page, text.data);
+    page_put_text(page, text.data);
     put_ranking_table(page, ranking, rate, false);
-    page_text(page, "What each strategy reaches, and why it is not the best:");
+    page_put_text(page, "What each strategy reaches, and why it is not the best:");
     put_ranking_table(page, json_find_member(plan, "families"), rate, true);
 out:
     json_release(&json);

@@ -16,7 +16,7 @@ static enum status put_drawing(struct page *page, const struct figure *figure, b
         text_printf(&page->html,
                     "<div class=\"%s scroll\"><div style=\"max-width:%dpx;min-width:%dpx\">",
                     narrow ? "narrow" : "wide", wide, wide * 8 / 10);
-        svg_put(&page->html, svg.data, ++page->svg_count);
+        svg_put_shortened(&page->html, svg.data, ++page->svg_count);
         text_puts(&page->html, "</div></div>");
     }
     text_release(&svg);

@@ -73,15 +73,15 @@ static void put_object_table(struct page *page, struct json_node object, const c
     for (size_t i = 0; i < json_member_count(object); i++) {
         const char *key, *text = "";
         struct json_node node = json_member_at(object, i, &key);
-        page_cell(page, key);
+        page_put_cell(page, key);
         if (json_is_string(node)) {
             json_as_string(node, &text, NULL);
-            page_cell(page, text);
+            page_put_cell(page, text);
         } else if (json_is_number(node)) {
             double is = page_get_number_or_0(object, key);
-            page_cellf(page, is == floor(is) && fabs(is) < 1e15 ? "%.0f" : "%.6g", is);
+            page_put_formatted_cell(page, is == floor(is) && fabs(is) < 1e15 ? "%.0f" : "%.6g", is);
         } else {
-            page_cell(page, "-");
+            page_put_cell(page, "-");
         }
         page_end_row(page);
     }
@@ -157,19 +157,19 @@ enum status page_of_prediction(struct page *page, const char *path, const char *
     if (status == STATUS_OK)
         status = page_put_ranking(page, path, root, diag);
     if (status == STATUS_OK) {
-        page_heading(page, "Over time");
+        page_put_heading(page, "Over time");
         status = put_trace_figures(page, path, page_get_number_or_0(memory, "peak_rank"), diag);
     }
     if (status == STATUS_OK)
         status = put_sections(page, path, root, true, &waterfall, diag);
     if (status == STATUS_OK) {
-        page_heading(page, "What was predicted");
+        page_put_heading(page, "What was predicted");
         put_object_table(page, what, "choice");
         page_put_sources(page, text_or_null(made_by, "model"), text_or_null(made_by, "cluster"),
                          text_or_null(made_by, "costs"), text_or_null(what, "profile"));
-        page_heading(page, "Made by");
-        page_code(page, page_get_text_or_empty(made_by, "command"));
-        page_text(page, page_get_text_or_empty(made_by, "versions"));
+        page_put_heading(page, "Made by");
+        page_put_code_block(page, page_get_text_or_empty(made_by, "command"));
+        page_put_text(page, page_get_text_or_empty(made_by, "versions"));
         page_end(page);
     }
     stored_prediction_release(&stored);

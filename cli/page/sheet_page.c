@@ -37,7 +37,7 @@ void sheet_page_put_heading(struct page *page, struct json_node answer, size_t n
 {
     const char *heading = page_get_text_or_empty(json_node_of_section(answer, number), "heading");
     if (heading[0] != '\0')
-        page_heading(page, heading);
+        page_put_heading(page, heading);
 }
 
 static enum sheet_block_kind kind_of_block(struct json_node block)
@@ -60,27 +60,27 @@ static void put_verdict(struct page *page, struct json_node block)
         at++;
     text_printf(&text, "%s%s", page_get_text_or_empty(block, "label"),
                 page_get_text_or_empty(block, "text"));
-    page_verdict(page, tones[at], text.data);
+    page_put_verdict(page, tones[at], text.data);
     text_release(&text);
 }
 
-static void put_figure(struct page *page, struct json_node block)
+static void put_number_box(struct page *page, struct json_node block)
 {
     struct text what = {0};
     text_printf(&what, "%s%s", page_get_text_or_empty(block, "label"),
                 page_get_text_or_empty(block, "text"));
-    page_number_box(page, page_get_text_or_empty(block, "value"), what.data);
+    page_put_number_box(page, page_get_text_or_empty(block, "value"), what.data);
     text_release(&what);
 }
 
 static void put_row(struct page *page, struct json_node block, enum sheet_block_kind kind)
 {
-    page_cell(page, page_get_text_or_empty(block, "label"));
+    page_put_cell(page, page_get_text_or_empty(block, "label"));
     if (kind == SHEET_BAR) {
-        page_cell(page, page_get_text_or_empty(block, "value"));
-        page_cellf(page, "%.1f %%", 100 * page_get_number_or_0(block, "share"));
+        page_put_cell(page, page_get_text_or_empty(block, "value"));
+        page_put_formatted_cell(page, "%.1f %%", 100 * page_get_number_or_0(block, "share"));
     } else {
-        page_cell_words(page, page_get_text_or_empty(block, "text"));
+        page_put_text_cell(page, page_get_text_or_empty(block, "text"));
     }
     page_end_row(page);
 }
@@ -92,11 +92,11 @@ static void put_block(struct page *page, struct json_node block, enum sheet_bloc
     if (kind == SHEET_VERDICT)
         put_verdict(page, block);
     else if (kind == SHEET_WARNING)
-        page_warning(page, page_get_text_or_empty(block, "text"));
+        page_put_warning(page, page_get_text_or_empty(block, "text"));
     else if (kind == SHEET_COMMAND)
-        page_code(page, page_get_text_or_empty(block, "text"));
+        page_put_code_block(page, page_get_text_or_empty(block, "text"));
     else
-        page_text(page, page_get_text_or_empty(block, "text"));
+        page_put_text(page, page_get_text_or_empty(block, "text"));
 }
 
 /* Appends all blocks of one kind, as boxes side by side or as a table; nothing if there are none. */
@@ -118,7 +118,7 @@ static void put_blocks_of_kind(struct page *page, struct json_node blocks,
                              kind == SHEET_BAR ? bar_heads : line_heads);
         begun = true;
         if (kind == SHEET_LABELLED_VALUE)
-            put_figure(page, block);
+            put_number_box(page, block);
         else
             put_row(page, block, kind);
     }

@@ -18,7 +18,7 @@ static void put_profile(struct page *page, const char *name)
         if (strcmp(table[i].name, name) == 0) {
             struct text text = {0};
             text_printf(&text, "Profile %s: %s.", name, table[i].summary);
-            page_text(page, text.data);
+            page_put_text(page, text.data);
             text_release(&text);
         }
 }
@@ -28,7 +28,7 @@ static void put_missing_input(struct page *page, const char *what, const char *n
     struct text text = {0};
     text_printf(&text, "The %s '%s' cannot be read here any more: its numbers are not shown.", what,
                 name);
-    page_warning(page, text.data);
+    page_put_warning(page, text.data);
     text_release(&text);
 }
 
@@ -51,7 +51,7 @@ static void put_model(struct page *page, const char *name)
             text_printf(&text, " Source: %s.", t.source);
         if (t.note != NULL)
             text_printf(&text, " %s", t.note);
-        page_text(page, text.data);
+        page_put_text(page, text.data);
     }
     text_release(&text);
     arena_release(&arena);
@@ -68,13 +68,13 @@ static void put_cluster(struct page *page, const char *name, const char *costs)
     } else {
         cluster_print_numbers_and_sources(&text, &cluster);
         text_printf(&summary, "Cluster %s: every number and its source", cluster.name);
-        page_folded_text(page, summary.data, text.data);
+        page_put_folded_text(page, summary.data, text.data);
         costs = costs != NULL ? costs : cluster.device.cost_name;
         text.size = summary.size = 0;
         if (cost_load(&cost, &arena, costs, NULL) == STATUS_OK) {
             cost_print_numbers_and_sources(&text, &cost);
             text_printf(&summary, "Costs %s: every number, its range and its source", costs);
-            page_folded_text(page, summary.data, text.data);
+            page_put_folded_text(page, summary.data, text.data);
         } else {
             put_missing_input(page, "device file", costs);
         }
@@ -89,24 +89,24 @@ static void put_conventions(struct page *page)
     static const char *const heads[] = {"MFU by", "model flops of a token", "source", NULL};
     page_begin_table(page, "How each convention counts model flops", heads);
     for (int i = 0; i < MFU_CONVENTION_COUNT; i++) {
-        page_cell(page, mfu_names[i]);
-        page_cell(page, mfu_table[i].formula);
-        page_cell(page, mfu_table[i].source);
+        page_put_cell(page, mfu_names[i]);
+        page_put_cell(page, mfu_table[i].formula);
+        page_put_cell(page, mfu_table[i].source);
         page_end_row(page);
     }
     page_end_table(page);
 }
 
-static void put_reserved(struct page *page)
+static void put_reserved_memory_constants(struct page *page)
 {
     static const char *const heads[] = {"constant", "value", "source", NULL};
     size_t count;
     const struct reserved_constant *table = reserved_constants(&count);
     page_begin_table(page, "Constants of a framework's reserved memory", heads);
     for (size_t i = 0; i < count; i++) {
-        page_cell(page, table[i].name);
-        page_cell(page, table[i].value);
-        page_cell(page, table[i].source);
+        page_put_cell(page, table[i].name);
+        page_put_cell(page, table[i].value);
+        page_put_cell(page, table[i].source);
         page_end_row(page);
     }
     page_end_table(page);
@@ -115,7 +115,7 @@ static void put_reserved(struct page *page)
 void page_put_sources(struct page *page, const char *model, const char *cluster, const char *costs,
                       const char *profile)
 {
-    page_heading(page, "Assumptions and sources");
+    page_put_heading(page, "Assumptions and sources");
     if (model != NULL)
         put_model(page, model);
     if (profile != NULL)
@@ -123,5 +123,5 @@ void page_put_sources(struct page *page, const char *model, const char *cluster,
     if (cluster != NULL)
         put_cluster(page, cluster, costs);
     put_conventions(page);
-    put_reserved(page);
+    put_reserved_memory_constants(page);
 }

@@ -162,21 +162,22 @@ static void put_path_data(struct text *out, const char *at, const char *end)
  * Returns false if no such colour is there. */
 static bool put_colour(struct text *out, const char **at)
 {
-    long part[3];
+    long red_green_blue[3];
     const char *next = *at + strlen("rgb(");
     for (int i = 0; i < 3; i++) {
         char *end;
-        part[i] = strtol(next, &end, 10);
-        if (end == next || *end != (i < 2 ? ',' : ')') || part[i] < 0 || part[i] > 255)
+        red_green_blue[i] = strtol(next, &end, 10);
+        if (end == next || *end != (i < 2 ? ',' : ')') || red_green_blue[i] < 0 ||
+            red_green_blue[i] > 255)
             return false;
         next = end + 1;
     }
-    if (part[0] == part[1] && part[1] == part[2] && 0 < part[0] &&
-        part[0] <= (long)ARRAY_LEN(colours))
-        text_puts(out, colours[part[0] - 1]);
+    if (red_green_blue[0] == red_green_blue[1] && red_green_blue[1] == red_green_blue[2] &&
+        0 < red_green_blue[0] && red_green_blue[0] <= (long)ARRAY_LEN(colours))
+        text_puts(out, colours[red_green_blue[0] - 1]);
     else
-        text_printf(out, "#%02lx%02lx%02lx", (unsigned long)part[0], (unsigned long)part[1],
-                    (unsigned long)part[2]);
+        text_printf(out, "#%02lx%02lx%02lx", (unsigned long)red_green_blue[0],
+                    (unsigned long)red_green_blue[1], (unsigned long)red_green_blue[2]);
     *at = next;
     return true;
 }
@@ -321,7 +322,7 @@ static const char *put_element(struct svg_writer *w, struct svg_open_groups *gro
     return end;
 }
 
-void svg_put(struct text *out, const char *svg, size_t number)
+void svg_put_shortened(struct text *out, const char *svg, size_t number)
 {
     struct svg_writer w = {.out = out, .drawing_number = number};
     struct svg_open_groups groups = {0};

@@ -11,6 +11,6 @@
  * a tenth of a unit, and points within a horizontal or vertical line, are omitted; and neighbouring
  * boxes of one colour become one path. number: the index of the drawing in its page, which makes
  * its ids unique. Appends nothing if `svg` has no svg element. */
-void svg_put(struct text *out, const char *svg, size_t number);
+void svg_put_shortened(struct text *out, const char *svg, size_t number);
 
 #endif

@@ -19,21 +19,21 @@ static size_t count_distinct_values_up_to_2(const struct table *table, size_t co
     size_t count = 0;
     for (size_t i = 0; i < table->row_count && count < 2; i++) {
         size_t k = 0;
-        while (k < i && strcmp(table->cell[k][column], table->cell[i][column]) != 0)
+        while (k < i && strcmp(table->cells[k][column], table->cells[i][column]) != 0)
             k++;
         count += k == i;
     }
     return count;
 }
 
-static void put_sweep_verdict(struct page *page, const struct table *sweep,
-                              const struct sweep_summary *s)
+static void put_verdict_of_whole_sweep(struct page *page, const struct table *sweep,
+                                       const struct sweep_summary *s)
 {
     enum { SHOWN = 4 };
     struct text text = {0};
     if (s->workload_count == 0) {
         text_printf(&text, "No point of %zu fits.", sweep->row_count);
-        page_verdict(page, PAGE_BAD, text.data);
+        page_put_verdict(page, PAGE_BAD, text.data);
     } else {
         text_puts(&text, "Fastest of those that fit:");
         for (size_t w = 0; w < s->workload_count && w < SHOWN; w++) {
@@ -46,7 +46,7 @@ static void put_sweep_verdict(struct page *page, const struct table *sweep,
         if (s->workload_count > SHOWN)
             text_printf(&text, "; the table has %zu more", s->workload_count - SHOWN);
         text_putc(&text, '.');
-        page_verdict(page, PAGE_GOOD, text.data);
+        page_put_verdict(page, PAGE_GOOD, text.data);
     }
     text_release(&text);
 }
@@ -57,13 +57,13 @@ static void put_status_counts(struct page *page, const struct table *sweep,
     struct text text = {0};
     page_begin_number_boxes(page);
     text_printf(&text, "%zu", sweep->row_count);
-    page_number_box(page, text.data, "points");
+    page_put_number_box(page, text.data, "points");
     for (int i = 0; i < SWEEP_STATUS_COUNT; i++)
         if (s->count_of_status[i] > 0) {
             text.size = 0;
             text_printf(&text, "%zu", s->count_of_status[i]);
-            page_number_box(page, text.data,
-                            sweep_summary_words_of_status(i, s->count_of_status[i]));
+            page_put_number_box(page, text.data,
+                                sweep_summary_words_of_status(i, s->count_of_status[i]));
         }
     page_end_number_boxes(page);
     text_release(&text);
@@ -92,7 +92,7 @@ static enum status put_sweep_figures(struct page *page, const struct table *swee
         if (made == STATUS_OK)
             status = page_draw(page, &figure, made, curves[i].caption, diag);
         else
-            page_warning(page, note.text); /* such as: too many lines; the table has them */
+            page_put_warning(page, note.text); /* such as: too many lines; the table has them */
         figure_release(&figure);
         diag_release(&note);
     }
@@ -129,7 +129,7 @@ static void put_cell_if_fastest_of_workload(struct page *page, const struct tabl
                 sweep_put_axis_values_of_row(&text, sweep, s, row, true);
             }
         }
-    page_cell(page, text.size > 0 ? text.data : "");
+    page_put_cell(page, text.size > 0 ? text.data : "");
     text_release(&text);
 }
 
@@ -142,12 +142,12 @@ static void put_reason_cell(struct page *page, const struct table *sweep,
            why = table_find_column(sweep, "extrapolated_why");
     double outside = 0;
     struct text text = {0};
-    text_puts(&text, sweep->cell[row][s->axis_count + 1]);
+    text_puts(&text, sweep->cells[row][s->axis_count + 1]);
     if (share != SIZE_MAX && why != SIZE_MAX && table_read_number(sweep, row, share, &outside) &&
         outside >= REPORT_EXTRAPOLATED_SHARE)
         text_printf(&text, "%s%.0f %% of the compute time is extrapolated: %s",
-                    text.size > 0 ? "; " : "", 100 * outside, sweep->cell[row][why]);
-    page_cell(page, text.data);
+                    text.size > 0 ? "; " : "", 100 * outside, sweep->cells[row][why]);
+    page_put_cell(page, text.data);
     text_release(&text);
 }
 
@@ -176,13 +176,13 @@ static void put_table_of_sweep_points(struct page *page, const struct table *swe
     for (size_t i = 0; i < sweep->row_count; i++) {
         double value;
         for (size_t a = 0; a <= s->axis_count; a++)
-            page_cell(page, sweep->cell[i][a]);
+            page_put_cell(page, sweep->cells[i][a]);
         for (size_t k = 0; k < ARRAY_LEN(shown); k++) {
             size_t column = table_find_column(sweep, shown[k].column);
             if (column != SIZE_MAX && table_read_number(sweep, i, column, &value))
-                page_cellf(page, "%.*f", shown[k].decimals, value * shown[k].scale);
+                page_put_formatted_cell(page, "%.*f", shown[k].decimals, value * shown[k].scale);
             else
-                page_cell(page, "");
+                page_put_cell(page, "");
         }
         put_cell_if_fastest_of_workload(page, sweep, s, i);
         put_reason_cell(page, sweep, s, i);
@@ -210,7 +210,7 @@ static void put_warning_of_extrapolated_points(struct page *page, const struct t
                 "At %zu point%s costs are extrapolated beyond the sizes on which the device was "
                 "calibrated, for up to %.0f %% of the compute time.",
                 points, points == 1 ? "" : "s", 100 * most);
-    page_warning(page, text.data);
+    page_put_warning(page, text.data);
     text_release(&text);
 }
 
@@ -236,17 +236,17 @@ enum status page_of_sweep(struct page *page, const struct table *sweep, const ch
     if (has_cluster)
         text_printf(&text, " on %s", cluster.data);
     page_begin(page, title != NULL ? title : "A sweep of training steps, predicted", text.data);
-    put_sweep_verdict(page, sweep, &summary);
+    put_verdict_of_whole_sweep(page, sweep, &summary);
     put_warning_of_extrapolated_points(page, sweep);
     put_status_counts(page, sweep, &summary);
     status = put_sweep_figures(page, sweep, &summary, diag);
-    page_heading(page, "Points");
+    page_put_heading(page, "Points");
     put_table_of_sweep_points(page, sweep, &summary);
     page_put_sources(page, has_model ? model.data : NULL, has_cluster ? cluster.data : NULL,
                      has_costs ? costs.data : NULL, NULL);
-    page_heading(page, "Made by");
-    page_code(page, command != NULL ? command : "");
-    page_text(page, made_by != NULL ? made_by : "");
+    page_put_heading(page, "Made by");
+    page_put_code_block(page, command != NULL ? command : "");
+    page_put_text(page, made_by != NULL ? made_by : "");
     page_end(page);
     sweep_summary_release(&summary);
     text_release(&text);
@@ -297,14 +297,14 @@ static size_t sum_errors_by_metric(const struct table *t, const struct validated
     double error;
     for (size_t i = 0; i < t->row_count; i++) {
         size_t k = 0;
-        if (!table_read_number(t, i, c->error, &error) || strcmp(t->cell[i][c->status], "ok") != 0)
+        if (!table_read_number(t, i, c->error, &error) || strcmp(t->cells[i][c->status], "ok") != 0)
             continue;
-        while (k < count && strcmp(metric[k].name, t->cell[i][c->metric]) != 0)
+        while (k < count && strcmp(metric[k].name, t->cells[i][c->metric]) != 0)
             k++;
         if (k == METRICS_MAX)
             continue;
         if (k == count)
-            metric[count++] = (struct metric_errors){.name = t->cell[i][c->metric]};
+            metric[count++] = (struct metric_errors){.name = t->cells[i][c->metric]};
         metric[k].row_count++;
         metric[k].error_sum += fabs(error);
         if (fabs(error) >= metric[k].worst_error) {
@@ -320,7 +320,7 @@ static size_t sum_errors_by_metric(const struct table *t, const struct validated
 static bool is_shown_but_not_counted(const struct table *t,
                                      const struct validated_column_indices *c, size_t row)
 {
-    return strncmp(t->cell[row][c->status], "ok:", 3) == 0;
+    return strncmp(t->cells[row][c->status], "ok:", 3) == 0;
 }
 
 static void put_rows(struct page *page, const struct table *t,
@@ -335,13 +335,13 @@ static void put_rows(struct page *page, const struct table *t,
                                 c->seq,    c->metric, c->value,     c->predicted};
         double error;
         for (size_t k = 0; k < ARRAY_LEN(plain); k++)
-            page_cell(page, t->cell[i][plain[k]]);
+            page_put_cell(page, t->cells[i][plain[k]]);
         if (table_read_number(t, i, c->error, &error))
-            page_cellf(page, "%+.1f", 100 * error);
+            page_put_formatted_cell(page, "%+.1f", 100 * error);
         else
-            page_cell(page, "");
-        page_cell(page, t->cell[i][c->status]);
-        page_cell(page, t->cell[i][c->args]);
+            page_put_cell(page, "");
+        page_put_cell(page, t->cells[i][c->status]);
+        page_put_cell(page, t->cells[i][c->args]);
         page_end_row(page);
     }
     page_end_table(page);
@@ -362,8 +362,8 @@ enum status page_of_validation(struct page *page, const struct table *t, const c
     for (size_t k = 1; k < count; k++)
         most = metric[k].row_count > metric[most].row_count ? k : most;
     for (size_t i = 0; i < t->row_count; i++) {
-        right += strcmp(t->cell[i][c.status], "right") == 0;
-        wrong += strcmp(t->cell[i][c.status], "wrong") == 0;
+        right += strcmp(t->cells[i][c.status], "right") == 0;
+        wrong += strcmp(t->cells[i][c.status], "wrong") == 0;
         left_out += is_shown_but_not_counted(t, &c, i);
     }
     text_printf(&text, "%zu rows of %s", t->row_count, t->path);
@@ -382,22 +382,22 @@ enum status page_of_validation(struct page *page, const struct table *t, const c
     bool met = count > 0 && wrong == 0 &&
                metric[most].error_sum <= 0.05 * (double)metric[most].row_count &&
                metric[most].worst_error <= 0.15;
-    page_verdict(page, met ? PAGE_GOOD : PAGE_BORDERLINE, text.data);
+    page_put_verdict(page, met ? PAGE_GOOD : PAGE_BORDERLINE, text.data);
     if (left_out > 0) {
         text.size = 0;
         text_printf(&text, "%zu rows are shown, and not counted: their status says why.", left_out);
-        page_warning(page, text.data);
+        page_put_warning(page, text.data);
     }
     page_begin_table(page, NULL, heads);
     for (size_t k = 0; k < count; k++) {
         const struct metric_errors *m = &metric[k];
-        page_cell(page, m->name);
-        page_cellf(page, "%zu", m->row_count);
-        page_cellf(page, "%.1f", 100 * m->error_sum / (double)m->row_count);
-        page_cellf(page, "%.1f", 100 * m->worst_error);
-        page_cellf(page, "%s %s, %s, %s tokens", t->cell[m->worst_row][c.source],
-                   t->cell[m->worst_row][c.place], t->cell[m->worst_row][c.framework],
-                   t->cell[m->worst_row][c.seq]);
+        page_put_cell(page, m->name);
+        page_put_formatted_cell(page, "%zu", m->row_count);
+        page_put_formatted_cell(page, "%.1f", 100 * m->error_sum / (double)m->row_count);
+        page_put_formatted_cell(page, "%.1f", 100 * m->worst_error);
+        page_put_formatted_cell(page, "%s %s, %s, %s tokens", t->cells[m->worst_row][c.source],
+                                t->cells[m->worst_row][c.place],
+                                t->cells[m->worst_row][c.framework], t->cells[m->worst_row][c.seq]);
         page_end_row(page);
     }
     page_end_table(page);
@@ -408,11 +408,11 @@ enum status page_of_validation(struct page *page, const struct table *t, const c
             status = page_draw(page, &figure, STATUS_OK, "Each mark is a row.", diag);
         figure_release(&figure);
     }
-    page_heading(page, "Rows");
+    page_put_heading(page, "Rows");
     put_rows(page, t, &c);
     page_put_sources(page, NULL, NULL, NULL, NULL);
-    page_heading(page, "Made by");
-    page_text(page, "longhaul " LONGHAUL_VERSION " validate");
+    page_put_heading(page, "Made by");
+    page_put_text(page, "longhaul " LONGHAUL_VERSION " validate");
     page_end(page);
     text_release(&text);
     return status;

@@ -28,9 +28,9 @@ static uint64_t add_options_to_digest(const struct options *options, const struc
     assert(count < NAMES_MAX);
     left_out_options[count] = NULL;
     options_put_command(&words, options, left_out_options);
-    uint64_t question = digest_add(files, words.data, words.size);
+    uint64_t question_digest = digest_add(files, words.data, words.size);
     text_release(&words);
-    return question;
+    return question_digest;
 }
 
 /* Sets *path to "DIR.cache", without slashes at the end of DIR. If DIR does not end in a name, as in "..", its

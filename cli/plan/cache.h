@@ -20,8 +20,8 @@ struct plan_cache {
 
 /* Opens the file that belongs to the options, and returns what a search needs to use it. The result is all-zero without
  * -o, or if the build of the program cannot be identified. files: the digest of the input files, from
- * text_set_read_digest(). own: the set of options that only `plan` has; each result is kept under those of them on
- * which it depends. The cache must outlive what is returned. */
+ * text_add_files_read_to_digest(). own: the set of options that only `plan` has; each result is kept under those of
+ * them on which it depends. The cache must outlive what is returned. */
 struct kept_jobs plan_cache_open(struct plan_cache *cache, const struct options *options,
                                  const struct option_set *own, uint64_t files);
 

@@ -13,7 +13,7 @@
 
 /* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 static const struct column option_columns[] = {
-    {"option", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"option", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
     {"longest_tokens", NULL, NULL, COLUMN_COUNT, 0, NULL},
     {"asked_tokens", NULL, NULL, COLUMN_COUNT | COLUMN_OPTIONAL, 0,
      "Set if no longer sequence was tried."},
@@ -85,13 +85,14 @@ static void put_why_next_length_fails(struct text *out, const struct longest_cer
     }
     const char *between = ": ";
     for (int limit = 0; limit < LIMIT_COUNT; limit++) {
-        if (verdict_margin_bytes(&l->verdict_of_shortest_unfit, (enum prediction_limit)limit) >= 0)
+        if (verdict_margin_bytes(&l->verdict_of_shortest_unfit, (enum limiting_memory_kind)limit) >=
+            0)
             continue;
-        text_printf(out, "%s%s ", between, prediction_limit_name((enum prediction_limit)limit));
-        verdict_print(out, &l->verdict_of_shortest_unfit, (enum prediction_limit)limit);
+        text_printf(out, "%s%s ", between, prediction_limit_name((enum limiting_memory_kind)limit));
+        verdict_print(out, &l->verdict_of_shortest_unfit, (enum limiting_memory_kind)limit);
         text_printf(
             out, ", %.0f bytes",
-            -verdict_margin_bytes(&l->verdict_of_shortest_unfit, (enum prediction_limit)limit));
+            -verdict_margin_bytes(&l->verdict_of_shortest_unfit, (enum limiting_memory_kind)limit));
         between = "; ";
     }
     if (l->verdict_of_shortest_unfit.fits) {
@@ -114,17 +115,17 @@ static void put_less_probable_length(struct text *out, const struct longest_cert
 static void put_enabling_options(struct text *out, const struct longest_certificate *r)
 {
     enum { SHOWN = 4 };
-    for (size_t i = 0; i < r->option_length_count && i < SHOWN; i++) {
+    for (size_t i = 0; i < r->longest_with_option_count && i < SHOWN; i++) {
         text_printf(out, "%s%s: %s", i > 0 ? ", " : "", r->longest_length_with_option[i].option,
                     r->longest_length_with_option[i].tokens_if_longer_may_fit > 0 ? "at least "
                                                                                   : "");
         units_put_tokens(out, r->longest_length_with_option[i].tokens);
     }
-    if (interrupt_caught_signal() != 0)
+    if (interrupt_caught_signal_number() != 0)
         text_printf(out, "%s other options were not searched: %s ended the search",
-                    r->option_length_count > 0 ? " fits;" : "", interrupt_describe_signal());
+                    r->longest_with_option_count > 0 ? " fits;" : "", interrupt_describe_signal());
     else
-        text_puts(out, r->option_length_count == 0
+        text_puts(out, r->longest_with_option_count == 0
                            ? "no one other option makes a longer sequence fit"
                            : " fits");
 }
@@ -211,7 +212,8 @@ void longest_report_print(const struct screen *screen, const struct longest_cert
                            r->longest_prediction.sim.step_s, &l->verdict);
 }
 
-enum status longest_report_interrupted(const struct longest_certificate *r, struct diag *diag)
+enum status longest_report_add_interrupt_error(const struct longest_certificate *r,
+                                               struct diag *diag)
 {
     const struct longest *l = &r->longest;
     struct text what = {0};
@@ -272,8 +274,8 @@ void longest_report_print_json(struct text *out, const struct longest_certificat
         put_json_verdict(&w, "at_next", &l->verdict_of_shortest_unfit);
     struct rows rows = {.json = &w};
     rows_begin(&rows, "with_option", NULL, &longest_table);
-    for (size_t i = 0; i < r->option_length_count; i++) {
-        rows_put_name(&rows, r->longest_length_with_option[i].option);
+    for (size_t i = 0; i < r->longest_with_option_count; i++) {
+        rows_put_text(&rows, r->longest_length_with_option[i].option);
         rows_put_number(&rows, (double)r->longest_length_with_option[i].tokens);
         if (r->longest_length_with_option[i].tokens_if_longer_may_fit > 0)
             rows_put_number(&rows,

@@ -14,7 +14,8 @@ void longest_report_print(const struct screen *screen, const struct longest_cert
                           bool all);
 
 /* Adds the error message for a search that a signal ended. It says what the report lacks. */
-enum status longest_report_interrupted(const struct longest_certificate *report, struct diag *diag);
+enum status longest_report_add_interrupt_error(const struct longest_certificate *report,
+                                               struct diag *diag);
 void longest_report_print_json(struct text *out, const struct longest_certificate *report);
 
 #endif

@@ -35,19 +35,19 @@ struct strategy_results plan_strategy_results(const struct best *best, uint8_t s
 /* Times are divided by sequences because steps may have different numbers of sequences on the same GPUs. */
 enum cause plan_slower_cause(const struct outcome *o, const struct outcome *winner, double *by_s)
 {
-    enum cause most = CAUSE_OTHER;
+    enum cause largest_cause = CAUSE_OTHER;
     *by_s = 0;
     if (!o->has_final_causes || !winner->has_final_causes)
-        return most;
+        return largest_cause;
     for (int c = 0; c < CAUSE_COUNT; c++) {
         double more_s =
             o->cause_s[c] / o->step_sequences - winner->cause_s[c] / winner->step_sequences;
         if (more_s > *by_s) {
             *by_s = more_s;
-            most = (enum cause)c;
+            largest_cause = (enum cause)c;
         }
     }
-    return most;
+    return largest_cause;
 }
 
 void plan_put_slowdown(struct text *out, const struct outcome *o, const struct outcome *winner)

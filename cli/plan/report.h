@@ -21,7 +21,7 @@ extern const struct row_table plan_tables[PLAN_TABLE_COUNT];
 struct plan_report {
     struct best *best; /* plan_report_make() completes the intervals of the rows that are shown */
     /* the probability with which the winner fits, and a better configuration that fits with a lower probability */
-    const struct fits_probabilities_of_winner *probable;
+    const struct fits_probabilities_of_winner *fits_probabilities;
     struct setup *setup;        /* the setup that was searched */
     size_t shown_row_count;     /* how many rows of the ranking are printed */
     bool has_details;           /* all details are found and printed, which JSON always has */

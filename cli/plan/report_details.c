@@ -41,8 +41,8 @@ enum status plan_report_make(struct plan_report *r, struct diag *diag)
         status = sensitivities_find(r->sensitivity, r->setup, &r->best->row[0].request, diag);
     for (size_t i = 0; i < r->best->row_count && i < r->shown_row_count && status == STATUS_OK; i++)
         if (r->best->row[i].kind == OUTCOME_SIMULATED)
-            status = sensitivity_intervals(&r->best->row[i].intervals, r->setup,
-                                           &r->best->row[i].request, diag);
+            status = sensitivity_find_intervals(&r->best->row[i].intervals, r->setup,
+                                                &r->best->row[i].request, diag);
     return status == STATUS_OK && r->has_details ? find_lag_splits(r, diag) : status;
 }
 
@@ -225,7 +225,7 @@ static void put_sensitivities(struct text *out, const struct plan_report *r)
 {
     const struct outcome *winner = &r->best->row[0];
     bool first = true;
-    if (interrupt_caught_signal() != 0) /* after an interrupt they were not simulated */
+    if (interrupt_caught_signal_number() != 0) /* after an interrupt they were not simulated */
         return;
     text_printf(out, "%-11s", "if");
     for (int i = 0; i < SENSITIVITIES; i++) {
@@ -293,12 +293,12 @@ static void put_rate_bound_of_unsimulated(struct text *out, const struct best *b
 
 /* Adds to *kernels, for every strategy, the attention kernels of its first configuration that has a rate. Returns
  * the kernels of the first row of the ranking; ATTENTION_FA2 if that has no rate. */
-static enum attention_impl collect_attention_kernels(struct kernels *kernels,
+static enum attention_impl collect_attention_kernels(struct rows_by_attention_kernels *kernels,
                                                      const struct best *best)
 {
-    size_t strategies;
-    const struct strategy *table = strategies_list(&strategies);
-    bool *seen = heap_zalloc(strategies, sizeof *seen);
+    size_t strategy_count;
+    const struct strategy *table = strategies_list(&strategy_count);
+    bool *seen = heap_zalloc(strategy_count, sizeof *seen);
     enum attention_impl attention_impl_of_winner = ATTENTION_FA2;
     for (size_t i = 0; i < best->row_count; i++) {
         const struct outcome *o = &best->row[i];
@@ -321,7 +321,7 @@ static enum attention_impl collect_attention_kernels(struct kernels *kernels,
 
 void plan_print_attention_kernels(const struct screen *screen, const struct best *best)
 {
-    struct kernels kernels = {0};
+    struct rows_by_attention_kernels kernels = {0};
     struct text line = {0};
     enum attention_impl attention_impl_of_winner = collect_attention_kernels(&kernels, best);
     put_attention_kernels_if_differ(&line, &kernels, attention_impl_of_winner);
@@ -335,8 +335,8 @@ void plan_report_print_details(struct text *out, const struct plan_report *r)
 {
     const struct best *best = r->best;
     bool found = best->row_count > 0 && best->row[0].kind == OUTCOME_SIMULATED;
-    size_t strategies;
-    strategies_list(&strategies);
+    size_t strategy_count;
+    strategies_list(&strategy_count);
     put_search_request(out, r);
     if (!found && best->row_count == 0 && r->only_framework != NULL)
         text_printf(out,
@@ -360,7 +360,7 @@ void plan_report_print_details(struct text *out, const struct plan_report *r)
     if (best->goal != GOAL_LONGEST)
         put_line_of_each_rank_split(out, r);
     put_why_search_ended(out, r);
-    for (size_t s = 0; s < strategies; s++)
+    for (size_t s = 0; s < strategy_count; s++)
         put_strategy_line(out, r, (uint8_t)s);
     if (!found)
         return;

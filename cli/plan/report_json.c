@@ -15,10 +15,10 @@
  * that describes the column. */
 /* clang-format off */
 static const struct column outcome[] = {
-    {"outcome", NULL, NULL, COLUMN_NAME, 0, "no room, refused, does not fit, cannot be better, simulated or not searched."},
-    {"strategy", NULL, NULL, COLUMN_NAME, 0, "choices.json"},
-    {"options", NULL, NULL, COLUMN_NAME, 0, "Options that, with those given, predict it."},
-    {"command", NULL, NULL, COLUMN_NAME, 0, "The whole command that predicts it."},
+    {"outcome", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "no room, refused, does not fit, cannot be better, simulated or not searched."},
+    {"strategy", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "choices.json"},
+    {"options", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "Options that, with those given, predict it."},
+    {"command", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "The whole command that predicts it."},
     {"tokens", NULL, NULL, COLUMN_COUNT, 0, "Tokens of its sequence."},
     {"asked_tokens", NULL, NULL, COLUMN_COUNT | COLUMN_OPTIONAL, 0, "The longest length that was asked about, where the search ended before memory did."},
     /* the columns from `tokens_per_s_gpu` to `host_needed_bytes` are filled only if the outcome is "simulated" */
@@ -28,7 +28,7 @@ static const struct column outcome[] = {
     {"step_high_s", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, "common.json"},
     {"batches", NULL, NULL, COLUMN_NESTED_ROW | COLUMN_OPTIONAL, 0, "plan_batches"},
     {"sequences", NULL, NULL, COLUMN_COUNT | COLUMN_OPTIONAL, 0, "choices.json"},
-    {"slower_cause", NULL, NULL, COLUMN_NAME | COLUMN_OPTIONAL, 0, "The cause that takes most longer than in the winner's step: a member of waterfall without its unit."},
+    {"slower_cause", NULL, NULL, COLUMN_PLAIN_TEXT | COLUMN_OPTIONAL, 0, "The cause that takes most longer than in the winner's step: a member of waterfall without its unit."},
     {"slower_cause_s_per_sequence", NULL, NULL, COLUMN_SECONDS | COLUMN_OPTIONAL, 0, NULL},
     {"narrow_products", NULL, NULL, COLUMN_NESTED_ROW | COLUMN_OPTIONAL, 0, "narrow_products"},
     {"stages_idle", NULL, NULL, COLUMN_NUMBER | COLUMN_OPTIONAL, 0, "Share of the step in which pipeline stages are idle."},
@@ -52,7 +52,7 @@ static const struct column batches[] = {
 };
 
 static const struct column family[] = {
-    {"strategy", NULL, NULL, COLUMN_NAME, 0, "choices.json"},
+    {"strategy", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "choices.json"},
     {"configurations", NULL, NULL, COLUMN_COUNT, 0, NULL},
     {"most_tokens_per_s_gpu", NULL, NULL, COLUMN_NUMBER, 0, "What no member exceeds."},
     {"asked_tokens", NULL, NULL, COLUMN_COUNT | COLUMN_OPTIONAL, 0, NULL},
@@ -95,7 +95,7 @@ static void put_slowdown(struct rows *rows, const struct plan_report *r, const s
         skip_columns_until_key(rows, "narrow_products");
         return;
     }
-    rows_put_name(rows, result_name_of_words(cause_name(cause)).text);
+    rows_put_text(rows, result_name_of_words(cause_name(cause)).text);
     rows_put_number(rows, by_s);
 }
 
@@ -162,10 +162,10 @@ static void put_outcome(struct rows *rows, const struct plan_report *r, const st
     plan_put_row_options(&options, r, o);
     plan_put_base_command(&command, r);
     text_printf(&command, " %s", options.data);
-    rows_put_name(rows, kinds[o->kind]);
-    rows_put_name(rows, strategies_list(&count)[o->strategy].name);
-    rows_put_name(rows, options.data);
-    rows_put_name(rows, command.data);
+    rows_put_text(rows, kinds[o->kind]);
+    rows_put_text(rows, strategies_list(&count)[o->strategy].name);
+    rows_put_text(rows, options.data);
+    rows_put_text(rows, command.data);
     rows_put_number(rows, (double)o->sequence_tokens);
     put_number_or_skip(rows, o->is_open_ended,
                        o->is_open_ended ? (double)ladder_longest_tokens(&o->ladder) : 0);
@@ -189,7 +189,7 @@ static void put_strategy_results_json(struct rows *rows, const struct plan_repor
     size_t count;
     if (f.member_count == 0)
         return;
-    rows_put_name(rows, strategies_list(&count)[strategy].name);
+    rows_put_text(rows, strategies_list(&count)[strategy].name);
     rows_put_number(rows, (double)f.member_count);
     rows_put_number(rows, f.rate_bound);
     put_number_or_skip(rows, f.longest_open_ended_outcome != NULL,
@@ -224,12 +224,12 @@ void plan_report_print_json(struct text *out, const struct plan_report *r)
     json_put_count(&w, "not_searched", best->outcome_count_of_kind[OUTCOME_NOT_SEARCHED]);
     if (best->row_count > 0 && best->row[0].kind == OUTCOME_SIMULATED && best->goal != GOAL_LONGEST)
         json_put_number(&w, "proved_gap", best_share_unsimulated_may_gain(best));
-    json_put_number(&w, "asked_probability", r->probable->asked_probability);
-    json_put_number(&w, "taken_probability", r->probable->search_probability);
+    json_put_number(&w, "asked_probability", r->fits_probabilities->asked_probability);
+    json_put_number(&w, "taken_probability", r->fits_probabilities->search_probability);
     struct rows rows = {.json = &w};
-    if (r->probable->less_probable_outcome.kind == OUTCOME_SIMULATED) {
+    if (r->fits_probabilities->less_probable_outcome.kind == OUTCOME_SIMULATED) {
         rows_begin_single_row(&rows, "less_probable", &plan_tables[PLAN_OUTCOME]);
-        put_outcome(&rows, r, &r->probable->less_probable_outcome);
+        put_outcome(&rows, r, &r->fits_probabilities->less_probable_outcome);
         rows_end(&rows);
     }
     rows_begin(&rows, "ranking", NULL, &plan_tables[PLAN_OUTCOME]);

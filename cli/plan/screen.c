@@ -64,16 +64,17 @@ static void print_winner(const struct screen *screen, const struct plan_report *
 static void print_fit_probability(const struct screen *screen, const struct plan_report *r)
 {
     const struct best *best = r->best;
-    const struct outcome *o = &r->probable->less_probable_outcome, *winner = &best->row[0];
+    const struct outcome *o = &r->fits_probabilities->less_probable_outcome,
+                         *winner = &best->row[0];
     struct text text = {0};
-    if (r->probable->search_probability < r->probable->asked_probability) {
+    if (r->fits_probabilities->search_probability < r->fits_probabilities->asked_probability) {
         text_printf(&text, "No configuration fits with a probability of %g; this is the safest.",
-                    r->probable->asked_probability);
+                    r->fits_probabilities->asked_probability);
     } else if (o->kind == OUTCOME_SIMULATED) {
         text_puts(&text, "Less sure: ");
         if (best->goal == GOAL_GPUS)
-            text_printf(&text, "%zu GPU%s", r->probable->less_probable_gpu_count,
-                        r->probable->less_probable_gpu_count == 1 ? "" : "s");
+            text_printf(&text, "%zu GPU%s", r->fits_probabilities->less_probable_gpu_count,
+                        r->fits_probabilities->less_probable_gpu_count == 1 ? "" : "s");
         else if (best->goal == GOAL_LONGEST)
             units_put_tokens(&text, o->sequence_tokens);
         else

@@ -119,14 +119,15 @@ enum status plan_print_best_expressible_settings(struct text *out, enum framewor
     open.only_framework = &framework;
     if (space_allows_request(&open, &all->row[0].request))
         return plan_print_settings_of_winner(out, framework, all, diag);
-    struct fits_probabilities_of_winner probable;
-    enum status status =
-        probable_find(&probable, &own, all->goal, setup, open, setup->fits_probability, diag);
+    struct fits_probabilities_of_winner fits_probabilities;
+    enum status status = probable_find(&fits_probabilities, &own, all->goal, setup, open,
+                                       setup->fits_probability, diag);
     if (status == STATUS_OK) {
         const struct request *request = &own.row[0].request;
         put_gpu_count_line(out, request->ranks);
         text_printf(&name, "the best %sthat %s expresses",
-                    interrupt_caught_signal() != 0 ? "so far " : "", framework_names[framework]);
+                    interrupt_caught_signal_number() != 0 ? "so far " : "",
+                    framework_names[framework]);
         put_outcome_as_comment_line(out, name.data, &own);
         put_prediction_line(out, &own.row[0]);
         text_puts(out, "# ");

@@ -95,7 +95,7 @@ static void print_memory(struct sheet *sheet, const struct report *r)
         text_putc(&piece, ')');
         report_put_piece_after_comma(&line, &piece);
     }
-    sheet_line(sheet, "memory", line.data);
+    sheet_put_line(sheet, "memory", line.data);
     text_release(&line);
     text_release(&piece);
 }
@@ -137,7 +137,7 @@ static void print_stages(struct sheet *sheet, const struct report *r)
     put_share(&piece, &line, "documents", s->documents_s, step);
     put_share(&piece, &line, "offload", s->offload_s, step);
     put_share(&piece, &line, "other", s->other_s, step);
-    sheet_line(sheet, "stages", line.data);
+    sheet_put_line(sheet, "stages", line.data);
     text_release(&line);
     text_release(&piece);
 }
@@ -145,17 +145,17 @@ static void print_stages(struct sheet *sheet, const struct report *r)
 /* Appends "; links measured on this machine: copies; links not measured on this machine: rings within a node". */
 static void put_link_classes_and_if_measured(struct text *out, const struct prediction *p)
 {
-    struct link_class class[LINK_CLASSES_MAX];
-    size_t count = link_classes_list(class, &p->ir, &p->setup->cluster);
+    struct link_class link_classes[LINK_CLASSES_MAX];
+    size_t count = link_classes_list(link_classes, &p->ir, &p->setup->cluster);
     for (int measured = 1; measured >= 0; measured--) {
         bool first = true;
         for (size_t i = 0; i < count; i++) {
-            if (class[i].is_measured != measured)
+            if (link_classes[i].is_measured != measured)
                 continue;
             text_puts(out, !first     ? ", "
                            : measured ? "; links measured on this machine: "
                                       : "; links not measured on this machine: ");
-            text_puts(out, class[i].name);
+            text_puts(out, link_classes[i].name);
             first = false;
         }
     }
@@ -170,7 +170,7 @@ static void print_simulation(struct sheet *sheet, const struct report *r)
                 sim->rank_count == 1 ? "" : "s", sim->class_count,
                 sim->uniform_rank_count > 0 ? "even " : "", sim->class_count == 1 ? "" : "es",
                 (unsigned long long)sim->counts.simulated_op_instances,
-                (unsigned long long)sim->counts.op_instances);
+                (unsigned long long)sim->counts.schedule_op_instances);
     put_simulated_part_of_loop(&line, p);
     if (sim->busiest_link_name) {
         const struct sim_link_load *load = &sim->loads_by_link[sim->busiest_load_row];
@@ -181,7 +181,7 @@ static void print_simulation(struct sheet *sheet, const struct report *r)
         text_puts(&line, " over the step");
     }
     put_link_classes_and_if_measured(&line, p);
-    sheet_line(sheet, "simulated", line.data);
+    sheet_put_line(sheet, "simulated", line.data);
     text_release(&line);
 }
 
@@ -200,10 +200,10 @@ static void print_utilisation(struct sheet *sheet, const struct report *r)
     if (piece.size > 0)
         report_put_piece_after_comma(&line, &piece);
     if (line.size > 0)
-        sheet_line(sheet, "MFU", line.data);
+        sheet_put_line(sheet, "MFU", line.data);
     line.size = 0;
     text_printf(&line, "%.1f %%", 100 * prediction_hfu(p));
-    sheet_line(sheet, "HFU", line.data);
+    sheet_put_line(sheet, "HFU", line.data);
     text_release(&piece);
     text_release(&line);
 }
@@ -221,7 +221,7 @@ static void print_power_limit_and_clocks(struct sheet *sheet, const struct repor
                     line.size > 0 ? "; " : "", assumed.highest_mhz, assumed.product_mhz,
                     assumed.attention_mhz);
     if (line.size > 0)
-        sheet_line(sheet, "power", line.data);
+        sheet_put_line(sheet, "power", line.data);
     text_release(&line);
 }
 
@@ -232,7 +232,7 @@ static void print_intervals_of_time_and_memory(struct sheet *sheet, const struct
     intervals_put_time_and_memory(&from, &intervals);
     if (from.size > 0) {
         text_printf(&line, "90 %%: %s", from.data);
-        sheet_line(sheet, "interval", line.data);
+        sheet_put_line(sheet, "interval", line.data);
     }
     text_release(&line);
     text_release(&from);
@@ -252,7 +252,7 @@ static void print_ideal_step(struct sheet *sheet, const struct report *r)
                 share >= 0 ? ": %.1f %% of the step is this implementation"
                            : ": %.1f %% more than with this implementation",
                 fabs(share));
-    sheet_line(sheet, "ideal", line.data);
+    sheet_put_line(sheet, "ideal", line.data);
     text_release(&line);
 }
 
@@ -261,7 +261,7 @@ static void print_choices(struct sheet *sheet, const struct prediction *p)
     struct text line = {0};
     if (p->has_choices) {
         choices_put_all_as_text(&line, &p->choices);
-        sheet_line(sheet, "choices", line.data);
+        sheet_put_line(sheet, "choices", line.data);
     }
     text_release(&line);
 }
@@ -269,13 +269,13 @@ static void print_choices(struct sheet *sheet, const struct prediction *p)
 void report_print_details(struct sheet *sheet, const struct report *report)
 {
     bool whole = report->times_of_model_part == NULL;
-    sheet_section(sheet, SHEET_SECTION_DETAILS, "Details");
+    sheet_begin_section(sheet, SHEET_SECTION_DETAILS, "Details");
     print_choices(sheet, report->prediction);
     if (whole) { /* a part of a model has no weights of its own, and no memory limit */
         print_utilisation(sheet, report);
         print_memory(sheet, report);
     }
-    if (whole || report->prediction->choices.scope >= SCOPE_LAYERS)
+    if (whole || report->prediction->choices.scope >= SCOPE_ALL_LAYERS)
         print_stages(sheet, report);
     print_simulation(sheet, report);
     print_power_limit_and_clocks(sheet, report);

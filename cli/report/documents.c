@@ -97,7 +97,7 @@ static void print_attention_division(struct sheet *sheet, const struct report *r
     if (d.step_to_even_step_ratio > 0)
         text_printf(&line, "; step %.3f times that of even pairs and no wait for keys",
                     d.step_to_even_step_ratio);
-    sheet_line(sheet, "division", line.data);
+    sheet_put_line(sheet, "division", line.data);
     text_release(&line);
 }
 
@@ -139,13 +139,13 @@ void report_print_documents(struct sheet *sheet, const struct report *r)
     if (r->prediction->choices.dp > 1)
         text_printf(&line, "; data-parallel rank %u has the most pairs, %.2f times the mean",
                     b->fullest_rank, b->fullest_over_mean);
-    sheet_line(sheet, "documents", line.data);
+    sheet_put_line(sheet, "documents", line.data);
     if (r->prediction->lateness.unit_count > 0) {
         line.size = 0;
         put_latest_rank_and_unit_count(&line, r, r->prediction->lateness);
         text_printf(&line, "; the slowest rank of a micro-batch takes %.2f times the mean for it",
                     r->prediction->lateness.slowest_over_mean);
-        sheet_line(sheet, "late ranks", line.data);
+        sheet_put_line(sheet, "late ranks", line.data);
     }
     print_attention_division(sheet, r);
     if (t != NULL) {
@@ -173,7 +173,7 @@ void report_print_documents(struct sheet *sheet, const struct report *r)
                         "layers",
                         (long long)t->simulated_layers,
                         (long long)r->prediction->choices.model->layers);
-        sheet_line(sheet, "batches", line.data);
+        sheet_put_line(sheet, "batches", line.data);
     }
     text_release(&line);
 }

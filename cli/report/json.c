@@ -17,7 +17,7 @@
 
 struct row_table report_make_stage_row_table(struct report_stage_columns *c)
 {
-    c->column[0] = (struct column){"role", NULL, NULL, COLUMN_NAME, 0, "The stage's name."};
+    c->column[0] = (struct column){"role", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "The stage's name."};
     for (int i = 0; i < CAUSE_COUNT; i++) {
         c->key[i] = result_name_of_cause((enum cause)i);
         c->column[1 + i] =
@@ -52,7 +52,7 @@ static void put_choices(struct json_out *w, const struct choices *c)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         struct choice_value value[CHOICE_VALUES_MAX];
-        const size_t count = choice_row_values(&choice_rows[i], value, c);
+        const size_t count = choice_row_fill_values(&choice_rows[i], value, c);
         for (size_t k = 0; k < count && value[k].has_value; k++) {
             const struct choice_value *v = &value[k];
             if (v->form == CHOICE_NAMED)
@@ -100,7 +100,7 @@ static void put_stages(struct json_out *w, const struct prediction *p)
     struct rows rows = {.json = w};
     rows_begin(&rows, "by_stage", NULL, &table);
     for (uint32_t stage = 0; stage < s->stage_count; stage++) {
-        rows_put_name(&rows, p->ir.role[stage].name);
+        rows_put_text(&rows, p->ir.role[stage].name);
         for (int i = 0; i < CAUSE_COUNT; i++)
             rows_put_number(&rows, s->waterfall[stage].cause_s[i]);
     }
@@ -142,14 +142,14 @@ static void put_step_times(struct json_out *w, const struct prediction *p)
 
 /* Writes, for each part of the machine, how uncertain its numbers are and whether they were measured or estimated.
  * Writes nothing if that is not known. */
-static void put_number_spreads(struct json_out *w, const struct spreads *spreads)
+static void put_spreads_of_machine_numbers(struct json_out *w, const struct spreads *spreads)
 {
     if (!spreads->is_known)
         return;
     struct rows rows = {.json = w};
     rows_begin(&rows, "machine", NULL, &report_tables[REPORT_TABLE_MACHINE]);
     for (int i = 0; i < SPREAD_PART_COUNT; i++) {
-        rows_put_name(&rows, spread_part_name((enum spread_machine_part)i));
+        rows_put_text(&rows, spread_part_name((enum spread_machine_part)i));
         rows_put_number(&rows, spreads->largest_relative_spread_by_part[i] > 0);
         rows_put_number(&rows, spreads->largest_relative_spread_by_part[i]);
         rows_put_number(&rows, spreads->log_step_growth_by_measured_part[i]);
@@ -163,7 +163,7 @@ void report_json_run_features(struct json_out *w, const struct prediction *p)
 {
     const struct similarity like =
         similarity_of(p->setup, p->has_choices ? &p->choices : NULL, p->profile);
-    const struct residual run = similarity_to_residual(&like);
+    const struct residual run = similarity_make_residual(&like);
     if (!p->has_choices || like.device[0] == '\0')
         return;
     json_begin_object(w, "run");
@@ -177,7 +177,7 @@ void report_json_run_features(struct json_out *w, const struct prediction *p)
 static void put_unmeasured_features(struct json_out *w, const struct intervals *intervals)
 {
     static const char *const figures[RESIDUAL_COUNT] = {"time", "memory"};
-    const struct residual run = similarity_to_residual(&intervals->similarity);
+    const struct residual run = similarity_make_residual(&intervals->similarity);
     struct rows rows = {.json = w};
     rows_begin(&rows, "never_measured", NULL, &report_tables[REPORT_TABLE_NEVER_MEASURED]);
     for (int of = 0; of < RESIDUAL_COUNT; of++) {
@@ -186,9 +186,9 @@ static void put_unmeasured_features(struct json_out *w, const struct intervals *
                 &intervals->intervals_by_quantity[of].unmeasured[i];
             struct text what = {0};
             interval_put_unmeasured(&what, unmeasured, &run);
-            rows_put_name(&rows, figures[of]);
-            rows_put_name(&rows, interval_feature_names[unmeasured->feature]);
-            rows_put_name(&rows, what.data);
+            rows_put_text(&rows, figures[of]);
+            rows_put_text(&rows, interval_feature_names[unmeasured->feature]);
+            rows_put_text(&rows, what.data);
             rows_put_number(&rows, sqrt(unmeasured->variance));
             text_release(&what);
         }
@@ -233,7 +233,7 @@ static void put_intervals(struct json_out *w, const struct prediction *p)
     if (from.size > 0) {
         json_put_text(w, "from", from.data);
         put_unmeasured_features(w, &intervals);
-        put_number_spreads(w, &intervals.spreads);
+        put_spreads_of_machine_numbers(w, &intervals.spreads);
         json_end_object(w);
     }
     text_release(&from);
@@ -301,9 +301,9 @@ static void put_link_classes_and_if_measured(struct json_out *w, const struct pr
     struct rows rows = {.json = w};
     rows_begin(&rows, "links", NULL, &report_tables[REPORT_TABLE_LINKS]);
     for (size_t i = 0; i < count; i++) {
-        rows_put_name(&rows, class[i].name);
+        rows_put_text(&rows, class[i].name);
         rows_put_number(&rows, class[i].is_measured);
-        rows_put_name(&rows, class[i].source);
+        rows_put_text(&rows, class[i].source);
     }
     rows_end(&rows);
 }
@@ -320,7 +320,7 @@ static void put_simulation(struct json_out *w, const struct prediction *p)
         else
             json_put_number(w, "even_bound", EVEN_TIME_ERROR_MAX);
     }
-    json_put_count(w, "op_instances", p->sim.counts.op_instances);
+    json_put_count(w, "op_instances", p->sim.counts.schedule_op_instances);
     json_put_count(w, "simulated", p->sim.counts.simulated_op_instances);
     json_put_count(w, "flows", p->sim.counts.flows_started);
     json_put_count(w, "timers", p->sim.counts.timer_set_count);

@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-void kernels_release(struct kernels *kernels)
+void kernels_release(struct rows_by_attention_kernels *kernels)
 {
     for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
         text_release(&kernels->row_names_by_attention_impl[i]);
-    *kernels = (struct kernels){0};
+    *kernels = (struct rows_by_attention_kernels){0};
 }
 
 static bool list_has_name(const struct text *list, const char *who)
@@ -22,15 +22,15 @@ static bool list_has_name(const struct text *list, const char *who)
     return false;
 }
 
-void kernels_add_row_of_attention_impl(struct kernels *kernels, enum attention_impl impl,
-                                       const char *who)
+void kernels_add_row_of_attention_impl(struct rows_by_attention_kernels *kernels,
+                                       enum attention_impl impl, const char *who)
 {
     struct text *list = &kernels->row_names_by_attention_impl[impl];
     if (!list_has_name(list, who))
         text_printf(list, "%s%s", list->size > 0 ? ", " : "", who);
 }
 
-bool do_attention_kernels_differ(const struct kernels *kernels)
+bool do_attention_kernels_differ(const struct rows_by_attention_kernels *kernels)
 {
     int used = 0;
     for (int i = 0; i < ATTENTION_IMPL_COUNT; i++)
@@ -38,7 +38,8 @@ bool do_attention_kernels_differ(const struct kernels *kernels)
     return used > 1;
 }
 
-void put_attention_kernels_if_differ(struct text *out, const struct kernels *kernels,
+void put_attention_kernels_if_differ(struct text *out,
+                                     const struct rows_by_attention_kernels *kernels,
                                      enum attention_impl suggested)
 {
     if (!do_attention_kernels_differ(kernels))

@@ -9,21 +9,22 @@
 #include <stdbool.h>
 
 /* Which rows of a ranking were predicted with which attention kernels. All-zero is empty. */
-struct kernels {
+struct rows_by_attention_kernels {
     /* the names of the rows with each kind of kernels: "ulysses, fpdt"; empty: no row has them */
     struct text row_names_by_attention_impl[ATTENTION_IMPL_COUNT];
 };
-void kernels_release(struct kernels *kernels);
+void kernels_release(struct rows_by_attention_kernels *kernels);
 
 /* Notes that the row named `who` was predicted with the kernels `impl`. Repeated calls change nothing. */
-void kernels_add_row_of_attention_impl(struct kernels *kernels, enum attention_impl impl,
-                                       const char *who);
+void kernels_add_row_of_attention_impl(struct rows_by_attention_kernels *kernels,
+                                       enum attention_impl impl, const char *who);
 /* Returns whether rows were predicted with different kernels. */
-bool do_attention_kernels_differ(const struct kernels *kernels);
+bool do_attention_kernels_differ(const struct rows_by_attention_kernels *kernels);
 
 /* Appends "attention's differ: fa2 of ulysses; cudnn of ring; --attention cudnn makes them alike"; nothing if all are
  * the same. suggested: the value that the text suggests for --attention. */
-void put_attention_kernels_if_differ(struct text *out, const struct kernels *kernels,
+void put_attention_kernels_if_differ(struct text *out,
+                                     const struct rows_by_attention_kernels *kernels,
                                      enum attention_impl suggested);
 
 #endif

@@ -108,15 +108,15 @@ static void print_best_alternative(struct sheet *sheet, const struct report *r)
         put_alternative_gain(&text, r);
         report_put_command_with_options(&command, r->command, best->options);
     }
-    sheet_text(sheet, text.data);
+    sheet_put_text(sheet, text.data);
     if (command.size > 0)
-        sheet_command(sheet, command.data);
+        sheet_put_command(sheet, command.data);
     text.size = 0;
     if (best->skipped_count > 0) {
         text_printf(&text,
                     "%zu more options were not tried: each would take as long as this prediction.",
                     best->skipped_count);
-        sheet_text(sheet, text.data);
+        sheet_put_text(sheet, text.data);
     }
     text_release(&command);
     text_release(&text);
@@ -127,14 +127,15 @@ void report_print_commands_to_try(struct sheet *sheet, const struct report *r)
     const bool recorded = prediction_is_recorded(r->prediction);
     if (r->best_alternative == NULL && r->plan_command == NULL && r->shows_all && !recorded)
         return;
-    sheet_section(sheet, SHEET_SECTION_SUGGESTIONS, "What to try next");
+    sheet_begin_section(sheet, SHEET_SECTION_SUGGESTIONS, "What to try next");
     if (r->best_alternative != NULL)
         print_best_alternative(sheet, r);
     if (recorded)
         report_print_recorded_next(sheet, r);
     if (r->plan_command != NULL) {
-        sheet_text(sheet, r->prediction->verdict.fits ? "Search all layouts for the fastest:"
-                                                      : "Search all layouts for one that fits:");
-        sheet_command(sheet, r->plan_command);
+        sheet_put_text(sheet, r->prediction->verdict.fits
+                                  ? "Search all layouts for the fastest:"
+                                  : "Search all layouts for one that fits:");
+        sheet_put_command(sheet, r->plan_command);
     }
 }

@@ -225,6 +225,6 @@ void report_print_training_run(struct sheet *sheet, const struct report *r)
         intervals_put_in_brackets(&line, " (90 %: ", time,
                                   training.gpu_hours * r->price_per_gpu_hour, 1);
     }
-    sheet_line(sheet, "training", line.data);
+    sheet_put_line(sheet, "training", line.data);
     text_release(&line);
 }

@@ -13,7 +13,7 @@ void report_put_times_of_model_part(struct text *line, const struct report *r)
     text_printf(&piece, "%s ", scope_names[r->prediction->choices.scope]);
     report_put_time(&piece, t->elapsed_s, t->elapsed_s);
     report_put_piece_after_comma(line, &piece);
-    if (r->prediction->choices.scope == SCOPE_EXCHANGE) {
+    if (r->prediction->choices.scope == SCOPE_ATTENTION_EXCHANGES) {
         text_puts(&piece, t->has_all_to_all
                               ? "all-to-alls with their packing, each call between two waits"
                               : "packing alone: there is no all-to-all");
@@ -21,7 +21,7 @@ void report_put_times_of_model_part(struct text *line, const struct report *r)
         text_release(&piece);
         return;
     }
-    if (r->prediction->choices.scope == SCOPE_ATTENTION_FETCHES) {
+    if (r->prediction->choices.scope == SCOPE_CHUNK_FETCHES_FROM_HOST) {
         text_puts(&piece, "keys and values ");
         report_put_time(&piece, t->fetch_keys_and_values_s, t->fetch_keys_and_values_s);
         report_put_piece_after_comma(line, &piece);

@@ -12,10 +12,10 @@ enum { LABEL_SIZE = 30, RANKS_SHOWN = 8 };
 
 static uint32_t count_events(const struct schedule_recordings *all)
 {
-    uint32_t events = 0;
+    uint32_t event_count = 0;
     for (uint32_t i = 0; i < all->count; i++)
-        events += all->recording[i].event_count;
-    return events;
+        event_count += all->recording[i].event_count;
+    return event_count;
 }
 
 void report_put_torch_version_and_rank(struct text *line, const struct prediction *p)
@@ -42,7 +42,7 @@ void report_put_torch_version_and_rank(struct text *line, const struct predictio
 
 /* Returns the longest end of a module's path that begins with a part of the path (parts are separated by dots) and
  * has at most `size` letters. If even the last part is longer, returns the last part. */
-static const char *longest_module_name_suffix(const char *name, size_t size)
+static const char *module_name_suffix_that_fits(const char *name, size_t size)
 {
     while (strlen(name) > size && strchr(name, '.') != NULL)
         name = strchr(name, '.') + 1;
@@ -64,15 +64,16 @@ static const char *first_different_path_part(const char *name, const char *other
 static void put_module_label(struct text *label, const struct recorded_modules *m, uint32_t row)
 {
     enum { FEW = 4, DOTS = 2 };
-    const char *name = m->row[row].name, *end = longest_module_name_suffix(name, LABEL_SIZE);
+    const char *name = m->row[row].name, *end = module_name_suffix_that_fits(name, LABEL_SIZE);
     for (uint32_t i = 0; i < m->count && label->size == 0; i++) {
         const char *part = first_different_path_part(name, m->row[i].name);
-        if (i == row || strcmp(longest_module_name_suffix(m->row[i].name, LABEL_SIZE), end) != 0 ||
+        if (i == row ||
+            strcmp(module_name_suffix_that_fits(m->row[i].name, LABEL_SIZE), end) != 0 ||
             part >= end)
             continue;
         size_t size = strcspn(part, ".");
         size = size > LABEL_SIZE / 2 ? LABEL_SIZE / 2 : size;
-        end = longest_module_name_suffix(name, LABEL_SIZE - DOTS - size);
+        end = module_name_suffix_that_fits(name, LABEL_SIZE - DOTS - size);
         if (strlen(end) + DOTS + size > LABEL_SIZE)
             size = strlen(end) + DOTS + FEW > LABEL_SIZE ? FEW : LABEL_SIZE - DOTS - strlen(end);
         text_printf(label, "%.*s..", (int)size, part);
@@ -90,11 +91,11 @@ void report_print_modules(struct sheet *sheet, const struct report *report)
         put_module_label(&label[i], &m, i);
         bar[i] = (struct screen_bar){label[i].data, m.row[i].total_s};
     }
-    sheet_section(sheet, SHEET_SECTION_MODULES,
-                  report->prediction->recorded.count > 1
-                      ? "Whose kernels take the time (the recorded ranks together)"
-                      : "Whose kernels take the time");
-    sheet_bars(sheet, bar, m.count, m.kernel_s, report_put_time, report->shows_all);
+    sheet_begin_section(sheet, SHEET_SECTION_MODULES,
+                        report->prediction->recorded.count > 1
+                            ? "Whose kernels take the time (the recorded ranks together)"
+                            : "Whose kernels take the time");
+    sheet_put_bars(sheet, bar, m.count, m.kernel_s, report_put_time, report->shows_all);
     for (uint32_t i = 0; i < m.count; i++)
         text_release(&label[i]);
     free(label);
@@ -144,7 +145,7 @@ void report_print_recorded_mfu(struct sheet *sheet, const struct prediction *p)
                     100 * (m.model_flops - m.repeated_flops) / peak / p->sim.step_s);
     text_puts(&line, ")");
     if (mfu > 0)
-        sheet_labelled_value(sheet, "MFU", value.data, line.data);
+        sheet_put_labelled_value(sheet, "MFU", value.data, line.data);
     text_release(&value);
     text_release(&line);
     recorded_modules_release(&m);
@@ -187,9 +188,9 @@ static void put_operators(struct json_out *w, const struct prediction *p)
     for (size_t i = 0; i < operators.count; i++) {
         const struct recorded_kernels_of_operator *row = &operators.row[i];
         rows_put_number(&rows, row->rank);
-        rows_put_name(&rows, row->key.op);
-        rows_put_name(&rows, row->key.inputs);
-        rows_put_name(&rows, step_dtype_name((enum step_dtype)row->key.dtype));
+        rows_put_text(&rows, row->key.op);
+        rows_put_text(&rows, row->key.inputs);
+        rows_put_text(&rows, step_dtype_name((enum step_dtype)row->key.dtype));
         rows_put_number(&rows, (double)row->call_count);
         rows_put_number(&rows, row->predicted_s);
     }
@@ -232,7 +233,7 @@ void report_json_recording(struct json_out *w, const struct prediction *p)
     struct rows rows = {.json = w};
     rows_begin(&rows, "modules", NULL, &report_tables[REPORT_TABLE_MODULES]);
     for (uint32_t i = 0; i < m.count; i++) {
-        rows_put_name(&rows, m.row[i].name);
+        rows_put_text(&rows, m.row[i].name);
         rows_put_number(&rows, m.row[i].forward_s);
         rows_put_number(&rows, m.row[i].recompute_s);
         rows_put_number(&rows, m.row[i].backward_s);
@@ -242,7 +243,7 @@ void report_json_recording(struct json_out *w, const struct prediction *p)
     rows_begin(&rows, "guessed", NULL, &report_tables[REPORT_TABLE_ASSUMPTIONS]);
     for (uint32_t k = 0; k < all->count; k++)
         for (uint32_t i = 0; i < all->recording[k].guess_count; i++) {
-            rows_put_name(&rows, all->recording[k].guess[i].description);
+            rows_put_text(&rows, all->recording[k].guess[i].description);
             rows_put_number(&rows, (double)all->recording[k].guess[i].count);
         }
     rows_end(&rows);

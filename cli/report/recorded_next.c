@@ -78,7 +78,7 @@ static void print_time_savings(struct sheet *sheet, const struct prediction *p)
 {
     const struct waterfall *w = &p->waterfall;
     const bool compiled = has_compiled_region(p);
-    struct possible_saving saving[ARRAY_LEN(rows)];
+    struct possible_saving possible_savings[ARRAY_LEN(rows)];
     struct text text = {0};
     size_t count = 0;
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
@@ -87,17 +87,18 @@ static void print_time_savings(struct sheet *sheet, const struct prediction *p)
             if (rows[i].cause_bits & BIT(cause))
                 seconds += w->cause_s[cause];
         if (seconds >= SHARE_SHOWN * w->step_s && !(rows[i].is_for_uncompiled_only && compiled))
-            saving[count++] = (struct possible_saving){seconds, i};
+            possible_savings[count++] = (struct possible_saving){seconds, i};
     }
     if (count > 0)
-        qsort(saving, count, sizeof *saving, compare_savings);
+        qsort(possible_savings, count, sizeof *possible_savings, compare_savings);
     for (size_t i = 0; i < count && i < SHOWN; i++) {
         text.size = 0;
-        text_printf(&text, "%.0f %% of the step at most, ", 100 * saving[i].seconds / w->step_s);
-        report_put_time(&text, saving[i].seconds, w->step_s);
-        text_printf(&text, ": %s. What helps: %s.", rows[saving[i].row].what,
-                    rows[saving[i].row].change);
-        sheet_text(sheet, text.data);
+        text_printf(&text, "%.0f %% of the step at most, ",
+                    100 * possible_savings[i].seconds / w->step_s);
+        report_put_time(&text, possible_savings[i].seconds, w->step_s);
+        text_printf(&text, ": %s. What helps: %s.", rows[possible_savings[i].row].what,
+                    rows[possible_savings[i].row].change);
+        sheet_put_text(sheet, text.data);
     }
     text_release(&text);
 }
@@ -128,7 +129,7 @@ static void print_memory_savings(struct sheet *sheet, const struct prediction *p
     units_put_gib(&text, parts[most].bytes);
     text_printf(&text, " of the memory are %s. What helps: %s.", parts[most].what,
                 parts[most].change);
-    sheet_text(sheet, text.data);
+    sheet_put_text(sheet, text.data);
     text_release(&text);
 }
 

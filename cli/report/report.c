@@ -9,19 +9,19 @@ struct report_time_format report_time_format_for(double whole_s)
     size_t i = 0;
     while (i + 1 < ARRAY_LEN(units) && whole_s < units[i].seconds_per_unit)
         i++;
-    struct report_time_format time = units[i];
-    double limit = 100 * time.seconds_per_unit;
-    while (whole_s >= limit && time.decimals > 0) {
+    struct report_time_format time_format = units[i];
+    double limit = 100 * time_format.seconds_per_unit;
+    while (whole_s >= limit && time_format.decimals > 0) {
         limit *= 10;
-        time.decimals--;
+        time_format.decimals--;
     }
-    return time;
+    return time_format;
 }
 
 void report_round_parts(const double *part_s, size_t count, double whole_s,
-                        struct report_time_format time, long long *rounded)
+                        struct report_time_format time_format, long long *rounded)
 {
-    double step = time.seconds_per_unit / pow(10, time.decimals);
+    double step = time_format.seconds_per_unit / pow(10, time_format.decimals);
     long long whole = llround(whole_s / step), sum = 0;
     for (size_t i = 0; i < count; i++) {
         rounded[i] = (long long)floor(part_s[i] / step);
@@ -38,8 +38,9 @@ void report_round_parts(const double *part_s, size_t count, double whole_s,
 
 void report_put_time(struct text *out, double seconds, double whole_s)
 {
-    struct report_time_format time = report_time_format_for(whole_s);
-    text_printf(out, "%.*f %s", time.decimals, seconds / time.seconds_per_unit, time.name);
+    struct report_time_format time_format = report_time_format_for(whole_s);
+    text_printf(out, "%.*f %s", time_format.decimals, seconds / time_format.seconds_per_unit,
+                time_format.name);
 }
 
 void report_put_piece_after_comma(struct text *line, struct text *piece)

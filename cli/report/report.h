@@ -67,7 +67,7 @@ struct report {
     const struct packed_batch *packed_batches; /* [batch_times->batch_count] */
 
     /* ---- uneven routing ---- */
-    const struct routing_draws *routing_draws; /* NULL, or not is_uneven: routing is even */
+    const struct routing_draws *uneven_routing_cost; /* NULL, or not is_uneven: routing is even */
 
     /* ---- a whole training run ---- */
     double training_run_tokens; /* 0: not given */

@@ -5,7 +5,7 @@
 /* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */
 static const struct column machine[] = {
-    {"part", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"part", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
     {"measured", NULL, NULL, COLUMN_FLAG, 0, "Whether figures of this part were measured on the machine."},
     {"spread", NULL, NULL, COLUMN_NUMBER, 0, "Largest relative standard deviation of the measured ones."},
     {"moves_step", NULL, NULL, COLUMN_NUMBER, 0, "Logarithm of the quotient: the step with the measured figures of this part slower by their spreads / the predicted step."},
@@ -14,20 +14,20 @@ static const struct column machine[] = {
 };
 
 static const struct column links[] = {
-    {"name", NULL, NULL, COLUMN_NAME, 0, NULL},
+    {"name", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
     {"measured", NULL, NULL, COLUMN_FLAG, 0, "Whether it was measured on this machine."},
-    {"source", NULL, NULL, COLUMN_NAME, 0, "Where its number is from."},
+    {"source", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "Where its number is from."},
 };
 
 static const struct column never_measured[] = {
-    {"figure", NULL, NULL, COLUMN_NAME, 0, "time or memory."},
-    {"feature", NULL, NULL, COLUMN_NAME, 0, "profile, neutral, mechanism, elsewhere, together, kernel, far or small."},
-    {"what", NULL, NULL, COLUMN_NAME, 0, "In words: tensor parallelism with torchtitan."},
+    {"figure", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "time or memory."},
+    {"feature", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "profile, neutral, mechanism, elsewhere, together, kernel, far or small."},
+    {"what", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "In words: tensor parallelism with torchtitan."},
     {"adds", NULL, NULL, COLUMN_NUMBER, 0, "Standard deviation that it adds to log(measured / predicted)."},
 };
 
 static const struct column modules[] = {
-    {"name", NULL, NULL, COLUMN_NAME, 0, "Empty: what belongs to no module."},
+    {"name", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "Empty: what belongs to no module."},
     {"forward_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
     {"recompute_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
     {"backward_s", NULL, NULL, COLUMN_SECONDS, 0, NULL},
@@ -36,15 +36,15 @@ static const struct column modules[] = {
 
 static const struct column operators[] = {
     {"rank", NULL, NULL, COLUMN_COUNT, 0, "The recorded rank."},
-    {"operator", NULL, NULL, COLUMN_NAME, 0, "As the recording names it: mm, add.Tensor."},
-    {"inputs", NULL, NULL, COLUMN_NAME, 0, "The shapes of its inputs that have one: [1024,640][640,256]."},
-    {"dtype", NULL, NULL, COLUMN_NAME, 0, "PyTorch's name of the dtype of the first of them; other: integers."},
+    {"operator", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "As the recording names it: mm, add.Tensor."},
+    {"inputs", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "The shapes of its inputs that have one: [1024,640][640,256]."},
+    {"dtype", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "PyTorch's name of the dtype of the first of them; other: integers."},
     {"calls", NULL, NULL, COLUMN_COUNT, 0, "How often it runs in a step."},
     {"seconds", NULL, NULL, COLUMN_SECONDS, 0, "Sum over these calls, as predicted."},
 };
 
 static const struct column guesses[] = {
-    {"what", NULL, NULL, COLUMN_NAME, 0, "What the program asked for."},
+    {"what", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "What the program asked for."},
     {"times", NULL, NULL, COLUMN_COUNT, 0, "How often."},
 };
 

@@ -3,7 +3,7 @@
 
 void report_print_routing(struct sheet *sheet, const struct report *r)
 {
-    const struct routing_draws *d = r->routing_draws;
+    const struct routing_draws *d = r->uneven_routing_cost;
     struct text line = {0};
     if (d == NULL || !d->is_uneven)
         return;
@@ -22,13 +22,13 @@ void report_print_routing(struct sheet *sheet, const struct report *r)
         report_put_time(&line, d->spread.longest_s, d->spread.longest_s);
         text_printf(&line, " (seed %u)", d->worst_seed);
     }
-    sheet_line(sheet, "routing", line.data);
+    sheet_put_line(sheet, "routing", line.data);
     text_release(&line);
 }
 
 void report_json_routing(struct json_out *json, const struct report *r)
 {
-    const struct routing_draws *d = r->routing_draws;
+    const struct routing_draws *d = r->uneven_routing_cost;
     if (d == NULL || !d->is_uneven)
         return;
     json_begin_object(json, "uneven_routing");

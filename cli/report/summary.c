@@ -16,7 +16,7 @@
 /* Appends "a GPU needs 31.7 GiB of its 79.1 GiB of memory; 47.4 GiB stay free" or "...; 3.1 GiB too much"; if
  * `at_most`, "needs at most". If the memory has no limit, says so. */
 static void put_needed_memory(struct text *out, const struct verdict *v,
-                              enum prediction_limit limit, bool at_most)
+                              enum limiting_memory_kind limit, bool at_most)
 {
     double margin = verdict_margin_bytes(v, limit);
     text_printf(out, "%s needs %s", limit == LIMIT_HOST ? "the host of a node" : "a GPU",
@@ -54,7 +54,7 @@ static void print_verdict(struct sheet *sheet, const struct report *r)
         if (limit == (int)v->limiting_memory || v->needed_bytes[limit] <= v->available_bytes[limit])
             continue;
         text_puts(&rest, ", and ");
-        put_needed_memory(&rest, v, (enum prediction_limit)limit, at_most);
+        put_needed_memory(&rest, v, (enum limiting_memory_kind)limit, at_most);
     }
     text_putc(&rest, '.');
     if (word == VERDICT_FITS && verdict_is_full_by_cache(v) && v->limiting_memory == LIMIT_DEVICE) {
@@ -63,11 +63,11 @@ static void print_verdict(struct sheet *sheet, const struct report *r)
         text_puts(&rest, " of it is unused cache of PyTorch's allocator, which gives it back when "
                          "memory runs out.");
     }
-    sheet_verdict(sheet,
-                  word == VERDICT_FITS                       ? SCREEN_GOOD
-                  : word == VERDICT_PROBABLY_FITS || unknown ? SCREEN_BORDERLINE
-                                                             : SCREEN_BAD,
-                  unknown ? "May fit" : verdict_words[word], rest.data);
+    sheet_put_verdict(sheet,
+                      word == VERDICT_FITS                       ? SCREEN_GOOD
+                      : word == VERDICT_PROBABLY_FITS || unknown ? SCREEN_BORDERLINE
+                                                                 : SCREEN_BAD,
+                      unknown ? "May fit" : verdict_words[word], rest.data);
     text_release(&rest);
 }
 
@@ -77,10 +77,10 @@ static void print_workload(struct sheet *sheet, const struct report *r)
 {
     struct text line = {0};
     report_put_workload(&line, r);
-    sheet_line(sheet, "model", line.data);
+    sheet_put_line(sheet, "model", line.data);
     line.size = 0;
     report_put_choices(&line, r);
-    sheet_line(sheet, "layout", line.data);
+    sheet_put_line(sheet, "layout", line.data);
     text_release(&line);
     report_print_documents(sheet, r);
     report_print_routing(sheet, r);
@@ -99,7 +99,7 @@ void report_print_products(struct sheet *sheet, const struct prediction_products
                 100 * products->casts_s / step_s);
     if (products->casts_s > products->wide_s - products->narrow_s)
         text_puts(&line, ": they take more than the products gain");
-    sheet_line(sheet, "products", line.data);
+    sheet_put_line(sheet, "products", line.data);
     text_release(&line);
 }
 
@@ -115,7 +115,7 @@ static void print_key_numbers(struct sheet *sheet, const struct report *r)
     text_puts(&line, "");
     intervals_put_in_brackets(&line, " (90 %: ", interval, p->sim.step_s,
                               report_time_format_for(p->sim.step_s).seconds_per_unit);
-    sheet_labelled_value(sheet, "step", value.data, line.data);
+    sheet_put_labelled_value(sheet, "step", value.data, line.data);
     value.size = line.size = 0;
     if (prediction_is_recorded(p)) { /* how many ranks read the same tokens is not known */
         /* 0, which is not printed, if several stages were recorded */
@@ -125,7 +125,7 @@ static void print_key_numbers(struct sheet *sheet, const struct report *r)
         text_puts(&line, " of the recorded rank");
         intervals_put_in_brackets(&line, " (90 %: ", &rate, per_s, 1);
         if (tokens > 0)
-            sheet_labelled_value(sheet, "tokens/s", value.data, line.data);
+            sheet_put_labelled_value(sheet, "tokens/s", value.data, line.data);
         text_release(&line);
         text_release(&value);
         report_print_recorded_mfu(sheet, p);
@@ -136,7 +136,7 @@ static void print_key_numbers(struct sheet *sheet, const struct report *r)
     intervals_put_in_brackets(&line, " (90 %: ", &rate, p->tokens_per_s_gpu, 1);
     if (r->packed_batch != NULL)
         text_puts(&line, ", padding not counted");
-    sheet_labelled_value(sheet, "tokens/s/GPU", value.data, line.data);
+    sheet_put_labelled_value(sheet, "tokens/s/GPU", value.data, line.data);
     report_print_products(sheet, &p->products,
                           p->has_choices ? products_names[p->choices.products] : NULL,
                           p->sim.step_s);
@@ -151,7 +151,7 @@ static void print_key_numbers(struct sheet *sheet, const struct report *r)
         mfu_explain_fractions_above_one(&excess, fraction);
         if (excess.size > 0)
             text_printf(&line, "; %s", excess.data);
-        sheet_labelled_value(sheet, "MFU", value.data, line.data);
+        sheet_put_labelled_value(sheet, "MFU", value.data, line.data);
     }
     text_release(&excess);
     text_release(&line);
@@ -175,8 +175,8 @@ static void print_causes(struct sheet *sheet, const struct report *r)
                                                                      pow(10, time.decimals)};
     text_printf(&heading, "Where the step goes (%s)",
                 p->sim.uniform_rank_count > 0 ? "every rank: they are taken as even" : "rank 0");
-    sheet_section(sheet, SHEET_SECTION_CAUSES, heading.data);
-    sheet_bars(sheet, bar, CAUSE_COUNT, w->step_s, report_put_time, r->shows_all);
+    sheet_begin_section(sheet, SHEET_SECTION_CAUSES, heading.data);
+    sheet_put_bars(sheet, bar, CAUSE_COUNT, w->step_s, report_put_time, r->shows_all);
     text_release(&heading);
 }
 
@@ -208,8 +208,8 @@ static void print_memory(struct sheet *sheet, const struct report *r)
     text_puts(&heading, "What fills the ");
     units_put_gib(&heading, needed);
     text_puts(&heading, " that a GPU needs");
-    sheet_section(sheet, SHEET_SECTION_MEMORY, heading.data);
-    sheet_bars(sheet, bar, PARTS, needed, put_gib, r->shows_all);
+    sheet_begin_section(sheet, SHEET_SECTION_MEMORY, heading.data);
+    sheet_put_bars(sheet, bar, PARTS, needed, put_gib, r->shows_all);
     text_release(&heading);
 }
 
@@ -249,7 +249,7 @@ static void print_interval_of_quantity(struct sheet *sheet, const struct interva
     text_putc(&text, '.');
     if (of == RESIDUAL_MEMORY)
         put_unused_cache(&text, interval, verdict);
-    sheet_text(sheet, text.data);
+    sheet_put_text(sheet, text.data);
     text_release(&text);
 }
 
@@ -271,23 +271,23 @@ static void print_confidence(struct sheet *sheet, const struct report *r)
     report_put_warnings_in_one_line(&beware, r);
     if (r->times_of_model_part != NULL && beware.size == 0)
         return;
-    sheet_section(sheet, SHEET_SECTION_CONFIDENCE, "How sure this is");
+    sheet_begin_section(sheet, SHEET_SECTION_CONFIDENCE, "How sure this is");
     if (p->setup->mask_of_reasons_run_does_less != 0) {
         struct text text = {0};
         text_puts(&text, "What is predicted takes at most this time and memory: ");
         at_most_put_reasons(&text, p->setup->mask_of_reasons_run_does_less);
         text_puts(&text, ". The intervals are those of all that is predicted.");
-        sheet_warning(sheet, text.data);
+        sheet_put_warning(sheet, text.data);
         text_release(&text);
     }
     report_print_intervals(sheet, &intervals, p->sim.step_s, &p->verdict);
     if (!known && r->times_of_model_part == NULL)
-        sheet_text(sheet, "There is no interval: no measured run is on ideal hardware or "
-                          "without overheads.");
+        sheet_put_text(sheet, "There is no interval: no measured run is on ideal hardware or "
+                              "without overheads.");
     if (beware.size > 0) {
         struct text text = {0};
         text_printf(&text, "Beware: %s.", beware.data);
-        sheet_warning(sheet, text.data);
+        sheet_put_warning(sheet, text.data);
         text_release(&text);
     }
     text_release(&beware);
@@ -308,11 +308,11 @@ static void print_sheet(struct sheet *sheet, const struct report *report)
     } else {
         struct text line = {0};
         report_put_times_of_model_part(&line, report);
-        sheet_line(sheet, "part", line.data);
+        sheet_put_line(sheet, "part", line.data);
         text_release(&line);
     }
     report_print_training_run(sheet, report);
-    if (whole || report->prediction->choices.scope >= SCOPE_LAYERS)
+    if (whole || report->prediction->choices.scope >= SCOPE_ALL_LAYERS)
         print_causes(sheet, report);
     if (prediction_is_recorded(report->prediction))
         report_print_modules(sheet, report);

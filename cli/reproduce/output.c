@@ -14,22 +14,22 @@
 
 /* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 static const struct column points[] = {
-    {"panel", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"series", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"x", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"published", NULL, NULL, COLUMN_NUMBER_OR_NAME, 0, NULL},
-    {"predicted", NULL, NULL, COLUMN_NUMBER_OR_NAME, 0, NULL},
+    {"panel", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {"series", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {"x", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {"published", NULL, NULL, COLUMN_NUMBER_OR_TEXT, 0, NULL},
+    {"predicted", NULL, NULL, COLUMN_NUMBER_OR_TEXT, 0, NULL},
     {"error", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, NULL},
-    {"status", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"why", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"configuration", NULL, NULL, COLUMN_NAME, 0, NULL}, /* options of predict */
+    {"status", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {"why", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {"configuration", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL}, /* options of predict */
 };
 static const struct row_table table_of_points = {"reproduce_point", points, ARRAY_LEN(points)};
 
 static void put_number_or_text(struct rows *rows, double value, const char *text)
 {
     if (isnan(value) && text != NULL)
-        rows_put_name(rows, text);
+        rows_put_text(rows, text);
     else
         rows_put_number(rows, value);
 }
@@ -42,16 +42,16 @@ static void put_csv(struct text *out, const struct reproduction *r, size_t entry
         const struct reproduction_point *point = &r->point[i];
         if (point->entry != entry)
             continue;
-        rows_put_name(&rows, point->panel);
-        rows_put_name(&rows, point->series);
-        rows_put_name(&rows, point->x);
+        rows_put_text(&rows, point->panel);
+        rows_put_text(&rows, point->series);
+        rows_put_text(&rows, point->x);
         put_number_or_text(&rows, point->published, point->published_text);
         put_number_or_text(&rows, point->predicted, point->predicted_text);
         rows_put_number(&rows, point->error);
-        rows_put_name(&rows,
+        rows_put_text(&rows,
                       !point->is_done ? "not run" : measurement_outcome_name(point->outcome));
-        rows_put_name(&rows, point->reason != NULL ? point->reason : "");
-        rows_put_name(
+        rows_put_text(&rows, point->reason != NULL ? point->reason : "");
+        rows_put_text(
             &rows, point->grid_of_combined_series != NULL ? "the other series, one after the other"
                    : point->row != SIZE_MAX ? r->rows.rows[point->row].cells[EXTERNAL_ARGS]
                                             : r->job[point->job].args);
@@ -143,10 +143,10 @@ enum status output_write_entry(const struct reproduction *r, size_t e, const cha
 
 /* The columns of the states of entries, in states.csv and on the page. */
 static const struct column states[] = {
-    {"name", "figure or table", NULL, COLUMN_NAME, 0, NULL},
-    {NULL, "shows", NULL, COLUMN_TEXT, 0, NULL},
-    {"state", "state", NULL, COLUMN_NAME, 0, NULL},
-    {"what", "what", NULL, COLUMN_TEXT, 0, NULL},
+    {"name", "figure or table", NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {NULL, "shows", NULL, COLUMN_WRAPPED_TEXT, 0, NULL},
+    {"state", "state", NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {"what", "what", NULL, COLUMN_WRAPPED_TEXT, 0, NULL},
 };
 static const struct row_table table_of_states = {"reproduce_state", states, ARRAY_LEN(states)};
 
@@ -160,10 +160,10 @@ static void put_entry_state_rows(struct rows *rows, const struct reproduction *r
         struct entry_outcome o = outcome_of_entry(r, e);
         struct text what = {0};
         outcome_put_sentence(&what, &o);
-        rows_put_name(rows, r->catalogue.entry[e].name[0]);
-        rows_put_name(rows, r->catalogue.entry[e].subject);
-        rows_put_name(rows, outcome_state_names[o.state]);
-        rows_put_name(rows, what.size > 0 ? what.data : "");
+        rows_put_text(rows, r->catalogue.entry[e].name[0]);
+        rows_put_text(rows, r->catalogue.entry[e].subject);
+        rows_put_text(rows, outcome_state_names[o.state]);
+        rows_put_text(rows, what.size > 0 ? what.data : "");
         text_release(&what);
     }
     rows_end(rows);
@@ -176,7 +176,7 @@ static void put_lines_as_paragraphs(struct page *page, struct text *words)
         char *end = strchr(line, '\n');
         if (end != NULL)
             *end = '\0';
-        page_text(page, line);
+        page_put_text(page, line);
         line = end == NULL ? NULL : end + 1;
     }
 }
@@ -188,7 +188,7 @@ static enum status put_entry(struct page *page, const struct reproduction *r, si
     struct text words = {0};
     enum status status = STATUS_OK;
     text_printf(&words, "%s: %s", entry->name[0], entry->subject);
-    page_heading(page, words.data);
+    page_put_heading(page, words.data);
     words.size = 0;
     outcome_put_paragraph(&words, r, e);
     put_lines_as_paragraphs(page, &words);
@@ -226,7 +226,7 @@ static void put_page_verdict(struct page *page, const struct reproduction *r, co
                 count[STATE_MATCHED] + count[STATE_NOT_MATCHED], count[STATE_MATCHED],
                 claims[CLAIM_HOLDS] + claims[CLAIM_HOLDS_BY_LESS] + claims[CLAIM_DOES_NOT_HOLD],
                 claims[CLAIM_HOLDS], claims[CLAIM_HOLDS_BY_LESS], claims[CLAIM_DOES_NOT_HOLD]);
-    page_verdict(page, count[STATE_NOT_MATCHED] == 0 ? PAGE_GOOD : PAGE_BORDERLINE, text.data);
+    page_put_verdict(page, count[STATE_NOT_MATCHED] == 0 ? PAGE_GOOD : PAGE_BORDERLINE, text.data);
     text_release(&text);
 }
 
@@ -245,8 +245,8 @@ enum status output_write_page(const struct reproduction *r, const bool *wanted, 
     for (size_t e = 0; status == STATUS_OK && e < r->catalogue.entry_count; e++)
         if (wanted[e])
             status = put_entry(&page, r, e, folder, diag);
-    page_heading(&page, "Made by");
-    page_text(&page, "longhaul " LONGHAUL_VERSION ", longhaul reproduce");
+    page_put_heading(&page, "Made by");
+    page_put_text(&page, "longhaul " LONGHAUL_VERSION ", longhaul reproduce");
     page_end(&page);
     if (status == STATUS_OK)
         status = file_set_begin(&files, diag);

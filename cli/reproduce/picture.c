@@ -277,7 +277,7 @@ void picture_make_points_figure(struct figure *figure, const struct reproduction
     set_size(figure, &l);
     int wide = figure->width, high = figure->height;
     put_point_rows(&figure->csv, r, e, &l);
-    figure_set_series(figure, l.series.text, l.series.count);
+    figure_set_series_names(figure, l.series.text, l.series.count);
     figure->width = wide; /* set_size() has already counted the width of the key */
     figure->height = high > figure->height ? high : figure->height;
     figure_set_number(figure, "panels", (double)l.panel.count);

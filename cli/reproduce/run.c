@@ -43,7 +43,7 @@ static enum status write_trace(const struct prediction *p, const char *args, con
     struct text command = {0};
     text_printf(&command, "longhaul predict %s --profile published", args);
     struct report report = {.prediction = p, .profile = "published", .command = command.data};
-    if (p->choices.scope != SCOPE_STEP) {
+    if (p->choices.scope != SCOPE_WHOLE_STEP) {
         part = operator_times_of(p);
         report.times_of_model_part = &part;
     }
@@ -87,7 +87,7 @@ static void answer_job(void *context, uint64_t job, struct text *answer)
 {
     struct reproduction_run *run = context;
     char bytes[REPRODUCTION_ANSWER_MAX] = {0};
-    progress_watch(NULL); /* a job's own searches do not report progress */
+    progress_set_watcher(NULL); /* a job's own searches do not report progress */
     if (run->r->job[job].kind == JOB_TRACE) {
         predict_and_write_trace(run, (size_t)job, answer);
         return;
@@ -146,14 +146,14 @@ static enum status run_jobs(struct reproduction_run *run, const size_t *job, siz
     enum status status = STATUS_OK;
     size_t next = 0, done = 0;
     progress_begin(&progress, before + count, before);
-    while (status == STATUS_OK && interrupt_caught_signal() == 0 && done < count) {
+    while (status == STATUS_OK && interrupt_caught_signal_number() == 0 && done < count) {
         struct pool_event event;
         while (status == STATUS_OK && next < count &&
                run->pool.busy_workers < run->pool.worker_count)
             status = pool_submit_job(&run->pool, job[next++], diag);
         if (status == STATUS_OK)
             status = pool_wait(&run->pool, 1000, &event, diag);
-        if (status == STATUS_OK && interrupt_caught_signal() == 0) {
+        if (status == STATUS_OK && interrupt_caught_signal_number() == 0) {
             done += event.kind != POOL_NO_EVENT;
             status = handle_pool_event(run, &event, diag);
         }
@@ -174,7 +174,7 @@ enum status reproduce_run_pending_jobs(struct reproduction *r, struct answers *a
             job[count++] = i;
         else
             before += r->job[i].is_wanted;
-    jobs = jobs > 0 ? jobs : pool_cores();
+    jobs = jobs > 0 ? jobs : pool_count_usable_cores();
     interrupt_catch(&interrupt);
     enum status status = STATUS_OK;
     if (count > 0)
@@ -185,7 +185,7 @@ enum status reproduce_run_pending_jobs(struct reproduction *r, struct answers *a
         status = run_jobs(&run, job, count, before, diag);
     pool_release(&run.pool);
     interrupt_release(&interrupt);
-    if (status == STATUS_OK && interrupt_caught_signal() != 0)
+    if (status == STATUS_OK && interrupt_caught_signal_number() != 0)
         status = diag_error(diag, (struct loc){.name = "reproduce"}, STATUS_SYSTEM,
                             "ended by %s: what was predicted is kept in %s, and the same command "
                             "continues",

@@ -47,8 +47,8 @@ const struct option_set setup_documents_options = {"documents", rows, ARRAY_LEN(
 void batches_of_packed_documents_release(struct batches_of_packed_documents *packed)
 {
     for (size_t i = 0; i < packed->count; i++)
-        packed_batch_release(&packed->batch[i]);
-    free(packed->batch);
+        packed_batch_release(&packed->packed_batches[i]);
+    free(packed->packed_batches);
     arena_release(&packed->arena);
     *packed = (struct batches_of_packed_documents){0};
 }
@@ -97,7 +97,8 @@ static enum status find_packing_sizes(struct packing_options *sizes, const struc
         .policy = (enum packing_policy)options_index_of_choice(options, "packing"),
         .balance = (enum packing_balance_policy)options_index_of_choice(options, "balance"),
     };
-    return status == STATUS_OK ? packing_set_sizes(sizes, &setup->request, &choices, diag) : status;
+    return status == STATUS_OK ? packing_fill_sizes(sizes, &setup->request, &choices, diag)
+                               : status;
 }
 
 struct packed_sets_request documents_read_set_request(const struct options *options)
@@ -132,14 +133,15 @@ enum status documents_pack_batches(struct batches_of_packed_documents *packed, s
     if (status == STATUS_OK)
         status = find_packing_sizes(&sizes, setup, options, diag);
     if (status == STATUS_OK)
-        packed->batch = heap_zalloc(count, sizeof *packed->batch);
+        packed->packed_batches = heap_zalloc(count, sizeof *packed->packed_batches);
     while (status == STATUS_OK && packed->count < count)
-        status = packing_pack_next_step(&packed->batch[packed->count++], &lengths, &sizes, diag);
+        status = packing_pack_next_step(&packed->packed_batches[packed->count++], &lengths, &sizes,
+                                        diag);
     if (status == STATUS_OK) {
-        packed_batch_documents(&packed->batch[0], sizes.sequence_tokens,
-                               &packed->documents_of_first_batch, &packed->arena);
+        packed_batch_fill_documents(&packed->packed_batches[0], sizes.sequence_tokens,
+                                    &packed->documents_of_first_batch, &packed->arena);
         setup->request.documents = &packed->documents_of_first_batch;
-        setup->padding_tokens = packed->batch[0].padding_tokens;
+        setup->padding_tokens = packed->packed_batches[0].padding_tokens;
     }
     lengths_release(&lengths);
     return status;

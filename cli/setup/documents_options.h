@@ -17,7 +17,8 @@ enum status documents_check_options(const struct options *options, struct diag *
 
 /* The packed steps. All-zero is empty. */
 struct batches_of_packed_documents {
-    struct packed_batch *batch; /* [count] on the heap; count 0: --documents was not given */
+    /* [count] on the heap; count 0: --documents was not given */
+    struct packed_batch *packed_batches;
     size_t count;
     /* the documents of batch 0, to which the setup's request points */
     struct documents documents_of_first_batch;

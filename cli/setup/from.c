@@ -399,7 +399,7 @@ static enum status read_launch_files(struct launch *launch, struct launch_tables
     if (status == STATUS_OK)
         status = check_launch_tables(tables, diag);
     for (size_t i = 0; i < options->argument_count && status == STATUS_OK; i++)
-        status = launch_read(launch, options->argument[i], diag);
+        status = launch_read(launch, options->positional_arguments[i], diag);
     for (size_t i = 0; i < count && status == STATUS_OK; i++)
         if (!is_path_of_launch_table(files[i]))
             status = launch_read(launch, files[i], diag);
@@ -413,7 +413,7 @@ static void put_launch_report(struct launch_files_read *from, struct text *out)
     const char *between = "";
     text_puts(out, "from ");
     for (int i = 0; i < LAUNCH_FRAMEWORK_COUNT; i++)
-        if (from->launch.has_framework[i] && i != LAUNCH_LAUNCHER) {
+        if (from->launch.has_read_framework_file[i] && i != LAUNCH_LAUNCHER_PROGRAM) {
             text_printf(out, "%s%s", between,
                         launch_framework_name(&from->launch, (enum launch_framework)i));
             between = " and ";
@@ -439,7 +439,7 @@ static enum status refuse_python_recipes(const struct options *options, struct d
     size_t files, arguments = options->argument_count;
     const char *const *file = options_list(options, "from", &files);
     for (size_t i = 0; i < arguments + files; i++) {
-        const char *path = i < arguments ? options->argument[i] : file[i - arguments];
+        const char *path = i < arguments ? options->positional_arguments[i] : file[i - arguments];
         size_t size = strlen(path);
         if (size > 3 && strcmp(path + size - 3, ".py") == 0)
             return diag_error(diag, (struct loc){.name = path}, STATUS_BAD_INPUT,
@@ -461,15 +461,15 @@ enum status apply_options_from_launch_files(struct options *options, bool search
         return python;
     bool arguments = options->argument_count > 0;
     for (size_t i = 0; i < options->argument_count; i++)
-        arguments = arguments && launch_is_path(options->argument[i]) &&
-                    !step_recording_is_file_at(options->argument[i]);
+        arguments = arguments && launch_is_path(options->positional_arguments[i]) &&
+                    !step_recording_is_file_at(options->positional_arguments[i]);
     if (!arguments && !is_option_given(options, "from"))
         return STATUS_OK;
     if (!arguments && options->argument_count > 0)
         return diag_error(
             diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
             "gives a configuration, and so does the schedule file '%s'; leave one of them out",
-            options->argument[0]);
+            options->positional_arguments[0]);
     const char *set = options_text(options, "set");
     struct launch_known_facts given = {
         .takes_experts_as_dense = is_option_given(options, "as-dense"),

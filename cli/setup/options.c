@@ -101,22 +101,22 @@ void setup_put_given_options(struct text *out, const struct options *options,
                              bool (*keeps)(const struct choice_row *row), const char *const *drop)
 {
     enum { NAMES_MAX = 128 };
-    const char *without[NAMES_MAX + 1];
+    const char *left_out_options[NAMES_MAX + 1];
     size_t count = 0;
     for (size_t i = 0; i < own->option_count; i++) {
         assert(count < NAMES_MAX);
-        without[count++] = own->option[i].name;
+        left_out_options[count++] = own->option[i].name;
     }
     for (int i = 0; i < CHOICE_NAME_COUNT; i++) {
         if (choice_rows[i].option == NULL || keeps(&choice_rows[i]))
             continue;
         assert(count < NAMES_MAX);
-        without[count++] = choice_rows[i].option->name;
+        left_out_options[count++] = choice_rows[i].option->name;
     }
     for (; *drop != NULL; drop++) {
         assert(count < NAMES_MAX);
-        without[count++] = *drop;
+        left_out_options[count++] = *drop;
     }
-    without[count] = NULL;
-    options_put_command(out, options, without);
+    left_out_options[count] = NULL;
+    options_put_command(out, options, left_out_options);
 }

@@ -11,14 +11,14 @@
 extern const struct option_set setup_model_options, setup_cluster_options, setup_choice_options;
 
 /* Rows of the options of commands that simulate: whether each rank is simulated (sim/uniform/uniform.h). */
-#define SETUP_EXACT_OPTION_ROWS                                                                    \
+#define SETUP_EXACT_OPTION_INITIALIZERS                                                            \
     {.name = "exact",                                                                              \
      .kind = OPTION_FLAG,                                                                          \
      .help = "simulate every rank; by default equal ranks are simulated once, and all ranks of a " \
              "long ring are treated as equal"},                                                    \
     {                                                                                              \
         .name = "even-above", .kind = OPTION_INTEGER, .value_name = "RANKS", .default_text = "64", \
-        .low = EVEN_ABOVE_RANKS_MIN, .high = UNIFORM_ABOVE_RANKS_NEVER,                            \
+        .low = EVEN_ABOVE_RANKS_MIN, .high = EVEN_ABOVE_RANKS_NEVER,                               \
         .help = "in rings of more than this many ranks, treat all ranks as equally fast: "         \
                 "quicker, and within 2 % of the exact step"                                        \
     }

@@ -39,15 +39,15 @@ static enum status refuse_options_of_set_except(const struct options *options,
         for (size_t k = 0; k < excepted; k++)
             taken |= strcmp(name, except[k]) == 0;
         if (is_option_given(options, name) && !taken) {
-            const struct option_name_with_dashes shown = options_name_with_dashes(name);
-            if (strcmp(options->argument[0], "-") == 0)
-                return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
+            const struct option_name_with_dashes dashed_name = options_name_with_dashes(name);
+            if (strcmp(options->positional_arguments[0], "-") == 0)
+                return diag_error(diag, (struct loc){.name = dashed_name.text}, STATUS_BAD_INPUT,
                                   "applies to schedules that longhaul builds; the choices of one "
                                   "that is read, or of a recorded step, are already made");
-            return diag_error(diag, (struct loc){.name = shown.text}, STATUS_BAD_INPUT,
+            return diag_error(diag, (struct loc){.name = dashed_name.text}, STATUS_BAD_INPUT,
                               "applies to schedules that longhaul builds; the choices of the "
                               "schedule file '%s' are already made",
-                              options->argument[0]);
+                              options->positional_arguments[0]);
         }
     }
     return STATUS_OK;
@@ -166,8 +166,8 @@ static enum status load_model(struct setup *setup, const struct options *options
 }
 
 /* Stores the name of a framework that has no profile. The name of one that has a profile is an error. */
-static enum status set_framework_without_profile(struct setup *setup, const char *name,
-                                                 struct diag *diag)
+static enum status set_framework_that_has_no_profile(struct setup *setup, const char *name,
+                                                     struct diag *diag)
 {
     size_t count;
     const struct profile *profiles = profiles_list(&count);
@@ -193,7 +193,7 @@ static enum status load_cluster_and_costs(struct setup *setup, const struct opti
     if (status == STATUS_OK)
         status = setup_load_costs(setup, options_text(options, "costs"), diag);
     if (status == STATUS_OK && is_option_given(options, "framework"))
-        status = set_framework_without_profile(setup, options_text(options, "framework"), diag);
+        status = set_framework_that_has_no_profile(setup, options_text(options, "framework"), diag);
     if (status == STATUS_OK && is_option_given(options, "at-most"))
         status = at_most_read_reasons(&setup->mask_of_reasons_run_does_less,
                                       options_text(options, "at-most"), diag);
@@ -225,7 +225,7 @@ enum status setup_load(struct setup *setup, const struct options *options, bool 
     static const char *const of_files[] = {"attention", "profile"};
     enum status status;
     if (from_file) {
-        status = check_file_exists(options->argument[0], diag);
+        status = check_file_exists(options->positional_arguments[0], diag);
         if (status == STATUS_OK)
             status = refuse_options_of_set_except(options, &setup_model_options, NULL, 0, diag);
         if (status == STATUS_OK)

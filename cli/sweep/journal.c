@@ -106,7 +106,7 @@ static uint32_t checksum(const char *data, size_t size)
 static void store_row(struct sweep_journal *j, size_t point, const char *text, size_t size,
                       bool failed)
 {
-    j->points_with_known_row += j->row[point].text == NULL;
+    j->known_row_count += j->row[point].text == NULL;
     j->row[point] =
         (struct sweep_row){.text = arena_text(&j->arena, text, size), .has_point_failed = failed};
 }
@@ -137,7 +137,7 @@ static bool read_number(const char **at, const char *end, uint64_t *value)
 
 /* Takes the row from a line. A damaged line is ignored, so its point is predicted again. The row of a point that failed
  * does not replace one that is there. */
-static void read_line(struct sweep_journal *j, const char *line, size_t size)
+static void parse_journal_line(struct sweep_journal *j, const char *line, size_t size)
 {
     const char *at = line, *end = line + size, *rest;
     uint64_t sum, point;
@@ -181,7 +181,7 @@ static enum status read_journal(struct sweep_journal *j, int file, const char *p
             if (end == NULL)
                 break;
             if (*line != '#')
-                read_line(j, line, (size_t)(end - line));
+                parse_journal_line(j, line, (size_t)(end - line));
             at += (size_t)(end - line) + 1;
             *size = (long long)at;
         }
@@ -214,7 +214,7 @@ static enum status append_text_to_journal(struct sweep_journal *j, const struct 
         diag_error(diag, (struct loc){.name = j->journal_path.data}, STATUS_SYSTEM,
                    "cannot write: %s; the %zu rows before are kept; run the same command again to "
                    "continue",
-                   strerror(errno), j->points_with_known_row);
+                   strerror(errno), j->known_row_count);
     /* if this fails, too, the next run sees by the line's checksum that the line is not complete */
     if (ftruncate(j->journal_file_descriptor, (off_t)j->complete_bytes) != 0)
         (void)0;
@@ -331,9 +331,9 @@ enum status sweep_journal_open(struct sweep_journal *j, const struct sweep_grid 
     for (size_t i = 0; i < grid->point_count; i++)
         if (j->row[i].text != NULL && j->row[i].has_point_failed) {
             j->row[i] = (struct sweep_row){0};
-            j->points_with_known_row--;
+            j->known_row_count--;
         }
-    j->resumed_row_count = j->points_with_known_row;
+    j->resumed_row_count = j->known_row_count;
     return status;
 }
 
@@ -384,7 +384,7 @@ void sweep_journal_put_csv(const struct sweep_journal *j, struct text *out)
     }
 }
 
-enum status sweep_journal_finish(struct sweep_journal *j, struct diag *diag)
+enum status sweep_journal_write_sweep_file(struct sweep_journal *j, struct diag *diag)
 {
     struct text out = {0};
     bool failed = false;
@@ -396,7 +396,7 @@ enum status sweep_journal_finish(struct sweep_journal *j, struct diag *diag)
     if (status != STATUS_OK && j->sweep_path != NULL)
         diag_note(diag, (struct loc){.name = j->journal_path.data},
                   "has all %zu rows; the same command makes the sweep's file from them",
-                  j->points_with_known_row);
+                  j->known_row_count);
     if (status == STATUS_OK && j->sweep_path != NULL && !failed)
         remove_journals(j);
     text_release(&out);

@@ -29,9 +29,9 @@ struct sweep_journal {
     const char *sweep_path;   /* path of the finished sweep; borrowed */
     struct text journal_path; /* path of the journal */
     struct arena arena;
-    struct sweep_row *row;        /* [grid->point_count] */
-    size_t points_with_known_row; /* number of known rows */
-    size_t resumed_row_count;     /* how many of the known rows were on the disk before */
+    struct sweep_row *row;    /* [grid->point_count] */
+    size_t known_row_count;   /* number of known rows */
+    size_t resumed_row_count; /* how many of the known rows were on the disk before */
     /* the finished file has all rows, so that no journal was opened and nothing is left to do */
     bool is_complete;
     int journal_file_descriptor;
@@ -56,7 +56,7 @@ void sweep_journal_put_csv(const struct sweep_journal *journal, struct text *out
 
 /* Writes the sweep in the order of the grid to its path ("-" and NULL: standard output), and removes the journals
  * unless a row has failed. All rows must be known. */
-enum status sweep_journal_finish(struct sweep_journal *journal, struct diag *diag);
+enum status sweep_journal_write_sweep_file(struct sweep_journal *journal, struct diag *diag);
 
 void sweep_journal_release(struct sweep_journal *journal);
 

@@ -15,7 +15,7 @@
 #include <string.h>
 
 static const struct option rows[] = {
-    SETUP_EXACT_OPTION_ROWS,
+    SETUP_EXACT_OPTION_INITIALIZERS,
     {.name = "recording",
      .kind = OPTION_TEXT,
      .value_name = "FILE",
@@ -82,7 +82,7 @@ static enum status load_setup_of_recorded_step(struct setup *setup, const struct
                                                const char *file, struct diag *diag)
 {
     struct options with_file = *options; /* borrows all that it has */
-    with_file.argument = &file;
+    with_file.positional_arguments = &file;
     with_file.argument_count = 1;
     return setup_load(setup, &with_file, true, diag);
 }

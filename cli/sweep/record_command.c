@@ -185,13 +185,13 @@ static bool is_readable_recording(const char *path)
     struct text text = {0};
     struct step_recording recording = {0};
     struct diag diag = {0};
-    const bool read =
+    const bool is_readable =
         step_recording_is_file_at(path) && text_read(&text, path, &diag) == STATUS_OK &&
         step_recording_parse(&recording, path, text.data, text.size, &diag) == STATUS_OK;
     step_recording_release(&recording);
     text_release(&text);
     diag_release(&diag);
-    return read;
+    return is_readable;
 }
 
 /* Runs the command for a rank, and waits for it. Returns STATUS_SYSTEM if a signal ended it or the
@@ -238,7 +238,7 @@ static enum status run_command_of_rank(const struct record_command *run, int64_t
 
 /* ---- folders of recordings ---- */
 
-static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *at)
+static int remove_path_on_nftw(const char *path, const struct stat *info, int type, struct FTW *at)
 {
     (void)info;
     (void)type;
@@ -250,7 +250,7 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
 static void remove_file_or_folder(const char *path)
 {
     enum { FOLDERS_OPEN = 8 };
-    nftw(path, remove_entry, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
+    nftw(path, remove_path_on_nftw, FOLDERS_OPEN, FTW_DEPTH | FTW_PHYS);
 }
 
 /* Opens the file into which the command prints, and waits until no other process has it locked. Returns -1 after an

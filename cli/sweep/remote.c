@@ -167,7 +167,7 @@ enum status sweep_predict_points_for_rank_0(const struct sweep_grid *grid, size_
                               .calls = launcher->calls,
                               .died_once_by_point =
                                   heap_zalloc(grid->point_count, sizeof *s.died_once_by_point)};
-    size_t workers = jobs > 0 ? jobs : pool_cores();
+    size_t workers = jobs > 0 ? jobs : pool_count_usable_cores();
     s.queued_point_count_max = 2 * workers;
     s.point_queue = heap_alloc(s.queued_point_count_max + workers + 1, sizeof *s.point_queue);
     enum status status = engine_load(diag);

@@ -38,7 +38,7 @@ static bool have_same_workload(const struct table *table, size_t axes, size_t a,
 {
     for (size_t i = 0; i < axes; i++)
         if (axis_changes_workload(table->column_name[i]) &&
-            strcmp(table->cell[a][i], table->cell[b][i]) != 0)
+            strcmp(table->cells[a][i], table->cells[b][i]) != 0)
             return false;
     return true;
 }
@@ -73,7 +73,7 @@ void sweep_put_axis_values_of_row(struct text *out, const struct table *table,
 {
     for (size_t a = 0; a < s->axis_count; a++)
         if (axis_changes_workload(table->column_name[a]) == of_work)
-            text_printf(out, " %s=%s", table->column_name[a], table->cell[row][a]);
+            text_printf(out, " %s=%s", table->column_name[a], table->cells[row][a]);
 }
 
 void sweep_put_speed(struct text *out, const struct table *table, size_t row)
@@ -101,12 +101,12 @@ enum status sweep_summary_make(struct sweep_summary *s, const struct table *tabl
     for (size_t i = 0; i < table->row_count; i++) {
         int outcome = 0;
         while (outcome < SWEEP_STATUS_COUNT &&
-               strcmp(table->cell[i][status_column], sweep_status_names[outcome]) != 0)
+               strcmp(table->cells[i][status_column], sweep_status_names[outcome]) != 0)
             outcome++;
         if (outcome == SWEEP_STATUS_COUNT)
             return diag_error(diag, (struct loc){.name = table->path}, STATUS_BAD_INPUT,
                               "row %zu has the unknown status '%s'", i + 1,
-                              table->cell[i][status_column]);
+                              table->cells[i][status_column]);
         s->count_of_status[outcome]++;
         if (outcome == SWEEP_FITS)
             update_best_of_workload(s, table, i, rate_column);
@@ -122,7 +122,7 @@ static void print_attention_kernels_if_differ(struct text *out, const struct tab
     size_t impl_column = table_find_column(table, "chosen_attention"),
            strategy_column = table_find_column(table, "chosen_strategy"),
            profile_column = table_find_column(table, "chosen_profile");
-    struct kernels kernels = {0};
+    struct rows_by_attention_kernels kernels = {0};
     enum attention_impl impl, best = ATTENTION_FA2;
     bool varied = table_find_column(table, "attention") < s->axis_count,
          profiles = table_find_column(table, "profile") < s->axis_count;
@@ -130,7 +130,7 @@ static void print_attention_kernels_if_differ(struct text *out, const struct tab
         profile_column == SIZE_MAX)
         return;
     for (size_t i = 0; i < table->row_count; i++) {
-        const char **row = table->cell[i];
+        const char **row = table->cells[i];
         struct text who = {0};
         if (strcmp(row[s->axis_count], sweep_status_names[SWEEP_FITS]) != 0 ||
             !attention_impl_find(row[impl_column], strlen(row[impl_column]), &impl))
@@ -218,7 +218,7 @@ static void put_point(struct rows *rows, const struct table *table, const struct
     rows_put_number(rows, (double)row);
     rows_begin_object(rows);
     for (size_t a = 0; a < s->axis_count; a++)
-        json_put_text(rows->json, table->column_name[a], table->cell[row][a]);
+        json_put_text(rows->json, table->column_name[a], table->cells[row][a]);
     rows_end_object(rows);
     put_figure(rows, table, row, "step_s");
     put_figure(rows, table, row, "tokens_per_s_gpu");
@@ -253,8 +253,8 @@ static void print_summary_json(struct text *out, const struct table *table,
     text_putc(out, '\n');
 }
 
-enum status sweep_summary_verdict(const struct sweep_summary *s, const struct table *table,
-                                  struct diag *diag)
+enum status sweep_summary_exit_status(const struct sweep_summary *s, const struct table *table,
+                                      struct diag *diag)
 {
     const struct loc at = {.name = table->path};
     if (s->count_of_status[SWEEP_FAILED] > 0)
@@ -265,7 +265,7 @@ enum status sweep_summary_verdict(const struct sweep_summary *s, const struct ta
     if (s->count_of_status[SWEEP_REFUSED] == table->row_count)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "every point is refused; the first because: %s",
-                          table->cell[0][s->axis_count + 1]);
+                          table->cells[0][s->axis_count + 1]);
     return s->count_of_status[SWEEP_FITS] == 0 ? STATUS_NO : STATUS_OK;
 }
 
@@ -286,7 +286,7 @@ enum status sweep_print_summary(const char *path, size_t resumed, bool complete,
         status = command_print(&out, diag);
     }
     if (status == STATUS_OK)
-        status = sweep_summary_verdict(&summary, &table, diag);
+        status = sweep_summary_exit_status(&summary, &table, diag);
     text_release(&out);
     sweep_summary_release(&summary);
     table_release(&table);

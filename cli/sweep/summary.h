@@ -47,10 +47,10 @@ void sweep_put_speed(struct text *out, const struct table *table, size_t row);
 
 /* Returns how a sweep ended: STATUS_SYSTEM, with an error, if a point has failed; STATUS_BAD_INPUT,
  * with an error, if all are refused; STATUS_NO if none fits; otherwise STATUS_OK. */
-enum status sweep_summary_verdict(const struct sweep_summary *summary, const struct table *table,
-                                  struct diag *diag);
+enum status sweep_summary_exit_status(const struct sweep_summary *summary,
+                                      const struct table *table, struct diag *diag);
 
-/* Prints the summary of the finished file, and returns its verdict (sweep_summary_verdict()).
+/* Prints the summary of the finished file, and returns its verdict (sweep_summary_exit_status()).
  * resumed: how many rows an earlier run made. complete: an earlier run made all rows. */
 enum status sweep_print_summary(const char *path, size_t resumed, bool complete, bool json,
                                 struct diag *diag);

@@ -131,7 +131,7 @@ static enum status run_local_points(struct sweep_run *run, struct diag *diag)
     enum status status = STATUS_OK;
     /* with other nodes the wait is short, since their messages have to be looked for */
     int wait_ms = run->remote.launcher->process_count > 1 ? 2 : 1000;
-    while (status == STATUS_OK && interrupt_caught_signal() == 0 &&
+    while (status == STATUS_OK && interrupt_caught_signal_number() == 0 &&
            (run->queue.next < run->queue.point_count || run->pool.busy_workers > 0 ||
             run->remote.outstanding_point_count > 0)) {
         struct pool_event event;
@@ -141,7 +141,7 @@ static enum status run_local_points(struct sweep_run *run, struct diag *diag)
             status = pool_submit_job(&run->pool, run->queue.point[run->queue.next++], diag);
         if (status == STATUS_OK)
             status = pool_wait(&run->pool, wait_ms, &event, diag);
-        if (status == STATUS_OK && interrupt_caught_signal() == 0)
+        if (status == STATUS_OK && interrupt_caught_signal_number() == 0)
             status = handle_pool_event(run, &event, diag);
         show_progress(run);
     }
@@ -154,11 +154,11 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
     struct sweep_predictor predictor = {.grid = grid};
     struct sweep_run run = {.grid = grid,
                             .journal = journal,
-                            .done_points = journal->points_with_known_row,
+                            .done_points = journal->known_row_count,
                             .remote.launcher = launcher};
     struct interrupt interrupt;
     queue_make(&run.queue, journal, options);
-    size_t jobs = options->worker_count > 0 ? options->worker_count : pool_cores();
+    size_t jobs = options->worker_count > 0 ? options->worker_count : pool_count_usable_cores();
     if (jobs > run.queue.point_count)
         jobs = run.queue.point_count;
     interrupt_catch(&interrupt);
@@ -167,21 +167,21 @@ enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options 
         status = pool_start(&run.pool, jobs, predict_point, &predictor, diag);
     if (status == STATUS_OK)
         status = launcher_start_mpi(launcher, diag);
-    progress_begin(&run.progress, journal->points_with_known_row + run.queue.point_count,
-                   journal->points_with_known_row);
+    progress_begin(&run.progress, journal->known_row_count + run.queue.point_count,
+                   journal->known_row_count);
     if (status == STATUS_OK)
         status = run_local_points(&run, diag);
     progress_end();
-    if (status == STATUS_OK && interrupt_caught_signal() == 0)
+    if (status == STATUS_OK && interrupt_caught_signal_number() == 0)
         sweep_remote_finish_mpi(&run.remote);
     pool_release(&run.pool);
     interrupt_release(&interrupt);
-    if (status == STATUS_OK && interrupt_caught_signal() != 0) {
+    if (status == STATUS_OK && interrupt_caught_signal_number() != 0) {
         if (journal->sweep_path != NULL)
             status = diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,
                                 "ended by %s: %zu of %zu rows are kept in %s, and the same command "
                                 "continues",
-                                interrupt_describe_signal(), journal->points_with_known_row,
+                                interrupt_describe_signal(), journal->known_row_count,
                                 grid->point_count, journal->journal_path.data);
         else
             status = diag_error(diag, (struct loc){.name = "sweep"}, STATUS_SYSTEM,

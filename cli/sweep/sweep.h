@@ -22,8 +22,8 @@ struct sweep_options {
 
 /* Predicts the points for which the journal has no row. If the process of a point dies, the point is repeated once, on
  * rank 0 while no other of its points runs; if it dies again, the point's row says so. An interrupt ends the sweep with
- * STATUS_SYSTEM, and interrupt_caught_signal() is then not 0; the journal keeps the rows that are done. Rank 0 of the
- * launcher must call this even if no point is left, since the other ranks wait for its message to stop. */
+ * STATUS_SYSTEM, and interrupt_caught_signal_number() is then not 0; the journal keeps the rows that are done. Rank 0
+ * of the launcher must call this even if no point is left, since the other ranks wait for its message to stop. */
 enum status sweep_run(const struct sweep_grid *grid, const struct sweep_options *options,
                       struct sweep_journal *journal, struct launcher *launcher, struct diag *diag);
 

@@ -58,7 +58,7 @@ static struct error_sums sum_errors_of_table(const struct validation *v, size_t 
     return sum;
 }
 
-void validation_print_baseline(struct text *out, const struct validation *v)
+void validation_print_baseline_errors(struct text *out, const struct validation *v)
 {
     double share = 0, least = INFINITY;
     for (int step = 40; step < 200; step++) { /* shares from 20 % to 99.5 % */

@@ -34,8 +34,8 @@ struct choice_prediction_tally {
 
 /* Adds the group of row i to *tally: the predicted rows from i on that have the metric of row i and differ from it only
  * in the choice. Marks them as done. A row that is alone in its group is not counted. */
-static void count_group_of_choices(const struct validation *v, const char *choice, size_t i,
-                                   bool *done, struct choice_prediction_tally *tally)
+static void add_choice_group_to_tally(const struct validation *v, const char *choice, size_t i,
+                                      bool *done, struct choice_prediction_tally *tally)
 {
     const struct external_run *row = v->rows->rows;
     size_t members = 0, best = i, ours = i;
@@ -73,7 +73,7 @@ void validation_print_choices(struct text *out, const struct validation *v)
                 if (!done[k] && v->row[k].result.outcome == OUTCOME_OK &&
                     sign_of_better_value(v->rows->rows[k].metric) != 0 &&
                     validation_are_rows_of_one_table(v, i, k))
-                    count_group_of_choices(v, choices[c], k, done, &tally);
+                    add_choice_group_to_tally(v, choices[c], k, done, &tally);
             if (tally.group_count == 0)
                 continue;
             if (!is_heading_printed)

@@ -43,19 +43,19 @@ typedef bool in_class_fn(const struct run_with_interval *judged, int class);
 /* Counts the runs of a class, and how many of them lie inside their intervals. Also returns the mean share over
  * laboratories, and the median half width of the intervals. */
 static struct coverage coverage_of_class(const struct run_with_interval *judged, size_t count,
-                                         in_class_fn *is_run_in_class, int class)
+                                         in_class_fn *is_run_in_class_fn, int class)
 {
     struct coverage c = {0};
     double *half_widths = heap_zalloc(count + 1, sizeof *half_widths);
     bool *done = heap_zalloc(count + 1, sizeof *done);
     for (size_t i = 0; i < count; i++) {
         size_t runs = 0, inside = 0;
-        if (done[i] || !is_run_in_class(&judged[i], class))
+        if (done[i] || !is_run_in_class_fn(&judged[i], class))
             continue;
         for (size_t k = i; k < count; k++) {
             const struct interval *interval = &judged[k].interval;
             if (strcmp(judged[k].run->laboratory, judged[i].run->laboratory) != 0 ||
-                !is_run_in_class(&judged[k], class))
+                !is_run_in_class_fn(&judged[k], class))
                 continue;
             done[k] = true;
             half_widths[c.run_count + runs++] = (exp(interval->high) - exp(interval->low)) / 2;
@@ -119,12 +119,12 @@ static bool is_in_class_of_unmeasured_mechanism(const struct run_with_interval *
 }
 
 /* The classes of runs other than those of laboratories, in the order of the printed table. class: the argument of
- * is_run_in_class(). What it is depends on the function: a number of unmeasured features
+ * is_run_in_class_fn(). What it is depends on the function: a number of unmeasured features
  * (class_by_unmeasured_feature_count()), an enum interval_feature or an enum mechanism; is_in_class_of_all_runs()
  * ignores it. */
 static const struct {
     const char *name;
-    in_class_fn *is_run_in_class;
+    in_class_fn *is_run_in_class_fn;
     int class;
 } classes[] = {
     {"all", is_in_class_of_all_runs, 0},
@@ -187,7 +187,7 @@ size_t coverage_make(struct coverage *out, const struct residuals *runs,
     for (size_t i = 0; i < ARRAY_LEN(classes); i++)
         made += add_class_unless_empty(
             &out[made], classes[i].name,
-            coverage_of_class(judged, count, classes[i].is_run_in_class, classes[i].class));
+            coverage_of_class(judged, count, classes[i].is_run_in_class_fn, classes[i].class));
     made += add_class_of_each_laboratory(&out[made], judged, count);
     free(judged);
     return made;
@@ -266,10 +266,11 @@ static void add_verdict_cases_of_figure(struct verdict_reliability *c, const str
         const double measured = row->value * row->si_factor;
         if (answer->longest_tokens > 0)
             add_verdict_case(c, &answer->verdict, (double)answer->longest_tokens <= measured);
-        if (answer->next_verdict.available_bytes[LIMIT_DEVICE] > 0 &&
+        if (answer->verdict_on_next_length_or_against.available_bytes[LIMIT_DEVICE] > 0 &&
             !(row->is_lower_bound && (double)answer->longest_tokens >= measured))
-            add_verdict_case(c, &answer->next_verdict, (double)answer->longest_tokens < measured);
-    } else if (v->first_row[v->row[i].run_index] == i &&
+            add_verdict_case(c, &answer->verdict_on_next_length_or_against,
+                             (double)answer->longest_tokens < measured);
+    } else if (v->first_row_of_each_run[v->row[i].run_index] == i &&
                (row->metric == METRIC_TGS || row->metric == METRIC_MFU ||
                 row->metric == METRIC_STEP_MS)) {
         add_verdict_case(c, &answer->verdict, true);
@@ -283,8 +284,8 @@ void coverage_print_verdict_reliability(struct text *out, const struct validatio
     for (size_t i = 0; i < figures->rows->row_count; i++)
         add_verdict_cases_of_figure(&c, figures, i);
     for (size_t i = 0; i < steps->runs->row_count; i++)
-        if (steps->answer[steps->answer_of_row[i]].has_succeeded)
-            add_verdict_case(&c, &steps->answer[steps->answer_of_row[i]].verdict, true);
+        if (steps->answer[steps->answer_index_of_each_row[i]].has_succeeded)
+            add_verdict_case(&c, &steps->answer[steps->answer_index_of_each_row[i]].verdict, true);
     if (c.all_cases == 0)
         return;
     text_puts(out, "\nwhether P(fits) holds: runs that ran, and that ran out of memory\n"

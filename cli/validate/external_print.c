@@ -16,13 +16,13 @@ static const char *column_text(const struct external_run *row, enum external_col
 static const struct external_answer *external_answer_of_row(const struct external_validation *v,
                                                             size_t i)
 {
-    return &v->answer[v->answer_of_row[i]];
+    return &v->answer[v->answer_index_of_each_row[i]];
 }
 
 /* Appends the memory of a row, if it has one that can be compared: "; memory_allocated_gib 28.29 -> 28.21 GiB peak of
  * tensors  -0.3 %". */
 static void put_memory(struct text *out, const struct external_run *row,
-                       const struct external_result *result)
+                       const struct external_prediction *result)
 {
     double measured; /* the measured memory, in the unit of the column */
     const enum external_memory_kind kind = external_metric_memory_kind(row->second_metric);
@@ -41,15 +41,16 @@ static void put_rows(struct text *out, const struct external_validation *v, bool
 {
     for (size_t i = 0; i < v->runs->row_count; i++) {
         const struct external_run *row = &v->runs->rows[i];
-        const struct external_result *result = &v->result[i];
-        if (!all && result->outcome != OUTCOME_WRONG && result->outcome != OUTCOME_ERROR)
+        const struct external_prediction *result = &v->result[i];
+        if (!all && result->outcome != OUTCOME_WRONG &&
+            result->outcome != OUTCOME_PREDICTION_FAILED)
             continue;
         text_printf(out, "%s: %s, %s, %lld x ", column_text(row, EXTERNAL_ID),
                     column_text(row, EXTERNAL_MODEL), column_text(row, EXTERNAL_GPU),
                     (long long)row->gpus);
         units_put_tokens(out, row->seq_len);
         text_puts(out, ": ");
-        if (result->outcome == OUTCOME_ERROR) {
+        if (result->outcome == OUTCOME_PREDICTION_FAILED) {
             text_printf(out, "%.4g s; error: %s\n", row->step_s, result->status_reason);
             continue;
         }
@@ -137,20 +138,20 @@ static const struct mean_table {
     key_fn *key;
     error_fn *error;
 } tables[] = {
-    {"source", "by source", put_group_key_source, external_counted_time_error},
-    {"device", "by device", put_group_key_device_family, external_counted_time_error},
+    {"source", "by source", put_group_key_source, external_row_time_error_if_counted},
+    {"device", "by device", put_group_key_device_family, external_row_time_error_if_counted},
     {"named_device", "by device as the source names it", put_group_key_device,
-     external_counted_time_error},
-    {"framework", "by framework", put_group_key_framework, external_counted_time_error},
-    {"scale", "by scale", put_group_key_one_or_more_nodes, external_counted_time_error},
-    {"all", "all", put_group_key_same_for_all, external_counted_time_error},
+     external_row_time_error_if_counted},
+    {"framework", "by framework", put_group_key_framework, external_row_time_error_if_counted},
+    {"scale", "by scale", put_group_key_one_or_more_nodes, external_row_time_error_if_counted},
+    {"all", "all", put_group_key_same_for_all, external_row_time_error_if_counted},
     {"memory", "memory, predicted / measured - 1", put_group_key_source,
-     external_counted_memory_error},
+     external_row_memory_error_if_counted},
     {"memory_kind", "memory by what the source calls it", put_group_key_memory_kind,
-     external_counted_memory_error},
+     external_row_memory_error_if_counted},
     {"large_memory", "reserved memory of at least 0.4 of the device's", put_group_key_source,
-     external_large_reserved_error},
-    {"large_memory", NULL, put_group_key_same_for_all, external_large_reserved_error},
+     external_row_large_reserved_error},
+    {"large_memory", NULL, put_group_key_same_for_all, external_row_large_reserved_error},
 };
 
 /* Fills a row for each group of rows of a set that have the same key, in the order of their first rows. */
@@ -178,10 +179,10 @@ static void put_groups(struct rows *rows, const struct external_validation *v, c
             done[k] = true;
             error_means_add(&means, table->error(v, k));
         }
-        rows_put_name(rows, set);
-        rows_put_name(rows, table->name);
-        rows_put_name(rows, name.data);
-        rows_put_name(rows, name.data + 2);
+        rows_put_text(rows, set);
+        rows_put_text(rows, table->name);
+        rows_put_text(rows, name.data);
+        rows_put_text(rows, name.data + 2);
         rows_put_number(rows, (double)means.count);
         rows_put_number(rows, error_means_mean_absolute(&means));
         rows_put_number(rows, error_means_mean_signed(&means));
@@ -233,7 +234,7 @@ static void put_errors_and_verdicts_of_row_set(struct text *out,
     const char *of = set[0] == '\0' ? "" : " of set ";
     const size_t right = count_rows_of_set_with_outcome(v, set, OUTCOME_OK),
                  wrong = count_rows_of_set_with_outcome(v, set, OUTCOME_WRONG),
-                 error = count_rows_of_set_with_outcome(v, set, OUTCOME_ERROR);
+                 error = count_rows_of_set_with_outcome(v, set, OUTCOME_PREDICTION_FAILED);
     text_printf(out,
                 "errors of measured training steps%s%s: number of runs, mean of absolute values, "
                 "mean, worst; of speed, measured / predicted seconds - 1: + is predicted faster "

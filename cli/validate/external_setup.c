@@ -113,7 +113,7 @@ enum status external_setup_read_args(struct setup *setup, enum mfu_convention *m
     if (status == STATUS_OK && options.argument_count > 0)
         status = diag_error(diag, (struct loc){0}, STATUS_BAD_INPUT,
                             "column args must hold options and their values: '%s' is neither",
-                            options.argument[0]);
+                            options.positional_arguments[0]);
     if (status == STATUS_OK) {
         resolve_paths_in_file_options(&options, &setup->arena, csv);
         use_strategy_profile(&options);

@@ -10,12 +10,12 @@
  * value that is not given is an empty field; the others are for JSON, which has null for a number that is not given,
  * and an empty text for a text. */
 enum {
-    NEEDED = COLUMN_NAME,
-    TEXT = COLUMN_NAME,
+    NEEDED = COLUMN_PLAIN_TEXT,
+    TEXT = COLUMN_PLAIN_TEXT,
     COUNT = COLUMN_COUNT | COLUMN_NULLABLE,
     NUMBER = COLUMN_NUMBER | COLUMN_NULLABLE,
-    IN_CSV_NEEDED = COLUMN_NAME,
-    IN_CSV_TEXT = COLUMN_NAME | COLUMN_OPTIONAL,
+    IN_CSV_NEEDED = COLUMN_PLAIN_TEXT,
+    IN_CSV_TEXT = COLUMN_PLAIN_TEXT | COLUMN_OPTIONAL,
     IN_CSV_COUNT = COLUMN_COUNT | COLUMN_OPTIONAL,
     IN_CSV_NUMBER = COLUMN_NUMBER | COLUMN_OPTIONAL
 };
@@ -31,14 +31,14 @@ static const char memory_error_is[] =
 /* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */
 #define COLUMN(symbol, name, kind, about) {name, NULL, NULL, kind, 0, about},
-#define STATUS {"status", NULL, NULL, COLUMN_NAME, 0, "ok, right, wrong, zero, error or none."}, \
+#define STATUS_COLUMNS {"status", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "ok, right, wrong, zero, error or none."}, \
     {"counted", NULL, NULL, COLUMN_FLAG, 0, "Whether the error is part of means."}, \
-    {"why", NULL, NULL, COLUMN_NAME | COLUMN_NULLABLE, 0, "Why it could not be predicted, is wrong or does not count."}
+    {"why", NULL, NULL, COLUMN_PLAIN_TEXT | COLUMN_NULLABLE, 0, "Why it could not be predicted, is wrong or does not count."}
 static const struct column figures[] = {
     EXTERNAL_COLUMNS(COLUMN)
-    {"predicted", NULL, NULL, COLUMN_NUMBER_OR_NAME, 0, "The predicted value."},
+    {"predicted", NULL, NULL, COLUMN_NUMBER_OR_TEXT, 0, "The predicted value."},
     {"relative_error", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, error_is},
-    STATUS,
+    STATUS_COLUMNS,
 };
 
 static const struct column steps[] = {
@@ -47,17 +47,17 @@ static const struct column steps[] = {
     {"relative_error", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, error_is},
     {"predicted_peak_bytes", NULL, NULL, NUMBER, 0, NULL},
     {"predicted_reserved_bytes", NULL, NULL, NUMBER, 0, NULL},
-    {"memory_kind", NULL, NULL, COLUMN_NAME, 0, memory_kind_is},
+    {"memory_kind", NULL, NULL, COLUMN_PLAIN_TEXT, 0, memory_kind_is},
     {"memory_error", NULL, NULL, COLUMN_SIGNED_PERCENT, 0, memory_error_is},
-    STATUS,
+    STATUS_COLUMNS,
 };
 #undef COLUMN
-#undef STATUS
+#undef STATUS_COLUMNS
 
 #define COLUMN(symbol, name, kind, about) {name, NULL, NULL, IN_CSV_##kind, 0, about},
 static const struct column csv[] = {
     EXTERNAL_COLUMNS(COLUMN)
-    {"predicted", NULL, NULL, COLUMN_NUMBER_OR_NAME | COLUMN_OPTIONAL, 0, "Of a figure: the predicted value."},
+    {"predicted", NULL, NULL, COLUMN_NUMBER_OR_TEXT | COLUMN_OPTIONAL, 0, "Of a figure: the predicted value."},
     {"predicted_step_s", NULL, NULL, IN_CSV_NUMBER, 0, NULL},
     {"relative_error", NULL, NULL, COLUMN_SIGNED_PERCENT | COLUMN_OPTIONAL, 0, error_is},
     {"predicted_peak_bytes", NULL, NULL, IN_CSV_NUMBER, 0, NULL},
@@ -81,7 +81,7 @@ static void put_measurement_file_columns(struct rows *rows, const struct externa
     for (size_t i = 0; i < EXTERNAL_COLUMN_COUNT; i++) {
         double number = NAN;
         if (rows->column[i].kind == TEXT)
-            rows_put_name(rows, run->cells[i]);
+            rows_put_text(rows, run->cells[i]);
         else if (parse_double(run->cells[i], strlen(run->cells[i]), &number))
             rows_put_number(rows, number);
         else
@@ -92,9 +92,9 @@ static void put_measurement_file_columns(struct rows *rows, const struct externa
 static void put_verdict(struct rows *rows, enum measurement_outcome outcome, bool counted,
                         const char *why)
 {
-    rows_put_name(rows, measurement_outcome_name(outcome));
+    rows_put_text(rows, measurement_outcome_name(outcome));
     rows_put_number(rows, counted);
-    rows_put_name(rows, why);
+    rows_put_text(rows, why);
 }
 
 static void put_figure(struct rows *rows, const struct validation *v, size_t i)
@@ -102,7 +102,7 @@ static void put_figure(struct rows *rows, const struct validation *v, size_t i)
     const struct validated_row *judged = &v->row[i];
     put_measurement_file_columns(rows, &v->rows->rows[i]);
     if (judged->result.predicted_text != NULL)
-        rows_put_name(rows, judged->result.predicted_text);
+        rows_put_text(rows, judged->result.predicted_text);
     else
         rows_put_number(rows, judged->result.predicted);
     rows_put_number(rows, judged->result.relative_error);
@@ -113,13 +113,13 @@ static void put_figure(struct rows *rows, const struct validation *v, size_t i)
 
 static void put_step(struct rows *rows, const struct external_validation *v, size_t i)
 {
-    const struct external_result *result = &v->result[i];
+    const struct external_prediction *result = &v->result[i];
     put_measurement_file_columns(rows, &v->runs->rows[i]);
     rows_put_number(rows, result->step_s);
     rows_put_number(rows, result->relative_error);
     rows_put_number(rows, result->peak_bytes);
     rows_put_number(rows, result->reserved_bytes);
-    rows_put_name(rows, external_memory_kind_name(
+    rows_put_text(rows, external_memory_kind_name(
                             external_metric_memory_kind(v->runs->rows[i].second_metric)));
     rows_put_number(rows, result->memory_error);
     put_verdict(rows, result->outcome, v->runs->rows[i].is_counted, result->status_reason);

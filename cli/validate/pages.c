@@ -141,7 +141,7 @@ static void put_published_figures(struct text *out, const struct validation *v, 
 /* ---- training steps ---- */
 
 static void put_step_row(struct text *out, const struct external_run *row,
-                         const struct external_result *result)
+                         const struct external_prediction *result)
 {
     text_printf(out, "| %s | %s on %s %s, ", row->cells[EXTERNAL_ID], row->cells[EXTERNAL_MODEL],
                 row->cells[EXTERNAL_GPUS], row->cells[EXTERNAL_GPU]);
@@ -189,8 +189,8 @@ static void put_errors_of_step_group(struct text *out, const struct external_val
     struct error_means means = {0};
     for (size_t i = 0; i < v->runs->row_count; i++) {
         const struct external_run *row = &v->runs->rows[i];
-        double error = external_counted_time_error(v, i);
-        if (v->result[i].outcome == OUTCOME_ERROR || isnan(error) ||
+        double error = external_row_time_error_if_counted(v, i);
+        if (v->result[i].outcome == OUTCOME_PREDICTION_FAILED || isnan(error) ||
             !external_is_in_set(row, set) ||
             (device != NULL && !external_row_is_of_gpu(row, device)) ||
             (framework != NULL && strcmp(row->cells[EXTERNAL_FRAMEWORK], framework) != 0))
@@ -205,7 +205,7 @@ static void put_memory(struct text *out, const struct external_validation *v, co
 {
     struct error_means means = {0};
     for (size_t i = 0; i < v->runs->row_count; i++) {
-        double error = external_counted_memory_error(v, i);
+        double error = external_row_memory_error_if_counted(v, i);
         if (strcmp(v->runs->rows[i].cells[EXTERNAL_SOURCE], source) == 0 && !isnan(error))
             error_means_add(&means, error);
     }
@@ -220,11 +220,11 @@ static void put_errors_by_memory_kind(struct text *out, const struct external_va
     struct error_means means[MEMORY_KIND_COUNT] = {0}, large = {0};
     for (size_t i = 0; i < v->runs->row_count; i++) {
         const struct external_run *row = &v->runs->rows[i];
-        double error = external_counted_memory_error(v, i);
+        double error = external_row_memory_error_if_counted(v, i);
         if (!external_is_in_set(row, set) || isnan(error))
             continue;
         error_means_add(&means[external_metric_memory_kind(row->second_metric)], error);
-        if (!isnan(external_large_reserved_error(v, i)))
+        if (!isnan(external_row_large_reserved_error(v, i)))
             error_means_add(&large, error);
     }
     put_mean_and_worst_error(out, "memory", "all that is allocated", &means[MEMORY_KIND_ALLOCATED]);

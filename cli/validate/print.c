@@ -51,10 +51,10 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
 {
     const struct external_run *row = &v->rows->rows[i];
     const struct validated_row *r = &v->row[i];
-    const struct external_result *result = &r->result;
+    const struct external_prediction *result = &r->result;
     const char *metric = column_text(v, i, EXTERNAL_METRIC);
     text_printf(out, "  %-12s%s", metric, strlen(metric) < 12 ? "" : " ");
-    if (result->outcome == OUTCOME_ERROR) {
+    if (result->outcome == OUTCOME_PREDICTION_FAILED) {
         text_printf(out, "%s; error: %s\n", column_text(v, i, EXTERNAL_VALUE),
                     result->status_reason);
         return;
@@ -87,8 +87,8 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
         if (answer->longest_tokens > 0)
             validation_put_memory_arithmetic(out, &answer->verdict, &answer->reserved, "there: ");
         /* the next length is not searched if the published one is only a lower bound */
-        if (answer->next_verdict.available_bytes[LIMIT_DEVICE] > 0)
-            validation_put_memory_arithmetic(out, &answer->next_verdict, NULL,
+        if (answer->verdict_on_next_length_or_against.available_bytes[LIMIT_DEVICE] > 0)
+            validation_put_memory_arithmetic(out, &answer->verdict_on_next_length_or_against, NULL,
                                              "one length further: ");
     } else if (!answer->verdict.fits) {
         validation_put_memory_arithmetic(out, &answer->verdict, &answer->reserved, "it ran, yet ");
@@ -98,7 +98,7 @@ static void put_row(struct text *out, const struct validation *v, size_t i)
 /* Returns whether a row is printed even without --all, since its result is wrong or an error. */
 static bool is_row_printed_without_all(const struct validated_row *row)
 {
-    return row->result.outcome == OUTCOME_WRONG || row->result.outcome == OUTCOME_ERROR;
+    return row->result.outcome == OUTCOME_WRONG || row->result.outcome == OUTCOME_PREDICTION_FAILED;
 }
 
 static void put_rows(struct text *out, const struct validation *v, bool all)
@@ -122,19 +122,19 @@ static void put_rows(struct text *out, const struct validation *v, bool all)
 /* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */
 static const struct column figure_means[] = {
-    {NULL, "  source", NULL, COLUMN_NAME, -18, NULL}, /* indented */
-    {"source", NULL, NULL, COLUMN_NAME, 0, NULL},
-    {"place", "table", NULL, COLUMN_NAME, -10, "The table or page where the source printed them."},
-    {"metric", "metric", NULL, COLUMN_NAME, -30, NULL},
+    {NULL, "  source", NULL, COLUMN_PLAIN_TEXT, -18, NULL}, /* indented */
+    {"source", NULL, NULL, COLUMN_PLAIN_TEXT, 0, NULL},
+    {"place", "table", NULL, COLUMN_PLAIN_TEXT, -10, "The table or page where the source printed them."},
+    {"metric", "metric", NULL, COLUMN_PLAIN_TEXT, -30, NULL},
     {"figures", "rows", NULL, COLUMN_COUNT, 4, "Rows that count."},
     {"mean_absolute_error", "mean", NULL, COLUMN_SHARE, 9, "Mean of absolute values of predicted / measured - 1."},
     {"worst_error", "worst", NULL, COLUMN_SIGNED_PERCENT, 9, "The largest by its size."},
 };
 static const struct column step_means[] = {
-    {"set", NULL, NULL, COLUMN_NAME, 0, "The set of the rows; empty: they are in none."},
-    {"by", NULL, NULL, COLUMN_NAME, 0, "What the rows have in common: source, device (its family), named_device, framework, scale, all; memory: the errors are of memory, by source; memory_kind: by what the source calls it; large_memory: of reserved memory, at least 0.4 of the device's."},
-    {NULL, "", NULL, COLUMN_NAME, -26, NULL}, /* text has the name indented */
-    {"name", NULL, NULL, COLUMN_NAME, 0, "The source, device, framework, scale or kind of memory."},
+    {"set", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "The set of the rows; empty: they are in none."},
+    {"by", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "What the rows have in common: source, device (its family), named_device, framework, scale, all; memory: the errors are of memory, by source; memory_kind: by what the source calls it; large_memory: of reserved memory, at least 0.4 of the device's."},
+    {NULL, "", NULL, COLUMN_PLAIN_TEXT, -26, NULL}, /* text has the name indented */
+    {"name", NULL, NULL, COLUMN_PLAIN_TEXT, 0, "The source, device, framework, scale or kind of memory."},
     {"runs", "", NULL, COLUMN_COUNT, 3, "Rows that count."},
     {"mean_absolute_error", "", NULL, COLUMN_SHARE, 9, "Mean of absolute values. Of speed: measured / predicted seconds - 1; of memory: predicted / measured - 1."},
     {"mean_error", "", NULL, COLUMN_SIGNED_PERCENT, 9, "Mean."},
@@ -148,17 +148,17 @@ const struct row_table validate_tables[VALIDATE_TABLE_COUNT] = {
 };
 
 /* The sum of the absolute errors of times and speeds of steps over all tables, and their number. */
-struct mean_speed_error_sum {
+struct speed_error_sum {
     double sum;
     size_t count;
 };
 
 /* Fills a row for each table and metric with the errors of the rows that count. Returns the errors of tokens per
  * second, MFU and step times over all tables. */
-static struct mean_speed_error_sum put_means(struct rows *rows, const struct validation *v)
+static struct speed_error_sum put_means(struct rows *rows, const struct validation *v)
 {
     bool *done = heap_zalloc(v->rows->row_count + 1, sizeof *done);
-    struct mean_speed_error_sum speed = {0};
+    struct speed_error_sum speed = {0};
     struct text indented = {0};
     rows_begin(rows, "figure_means", NULL, &validate_tables[VALIDATE_FIGURE_MEANS]);
     for (size_t i = 0; i < v->rows->row_count; i++) {
@@ -167,10 +167,10 @@ static struct mean_speed_error_sum put_means(struct rows *rows, const struct val
         const struct error_means means = validation_table_means(v, i, done);
         indented.size = 0;
         text_printf(&indented, "  %s", column_text(v, i, EXTERNAL_SOURCE));
-        rows_put_name(rows, indented.data);
-        rows_put_name(rows, column_text(v, i, EXTERNAL_SOURCE));
-        rows_put_name(rows, column_text(v, i, EXTERNAL_PLACE));
-        rows_put_name(rows, column_text(v, i, EXTERNAL_METRIC));
+        rows_put_text(rows, indented.data);
+        rows_put_text(rows, column_text(v, i, EXTERNAL_SOURCE));
+        rows_put_text(rows, column_text(v, i, EXTERNAL_PLACE));
+        rows_put_text(rows, column_text(v, i, EXTERNAL_METRIC));
         rows_put_number(rows, (double)means.count);
         rows_put_number(rows, error_means_mean_absolute(&means));
         rows_put_number(rows, means.worst_error);
@@ -191,7 +191,7 @@ static void print_means(struct text *out, const struct validation *v)
     struct rows rows = {.out = out};
     text_puts(out, "errors: mean of absolute values, and worst; predicted / measured - 1, of a "
                    "step's time as of its tokens per second: + is faster\n");
-    const struct mean_speed_error_sum speed = put_means(&rows, v);
+    const struct speed_error_sum speed = put_means(&rows, v);
     if (speed.count > 0)
         text_printf(out, "  all of tgs, mfu and step_ms: %.1f %% of %zu\n",
                     100 * speed.sum / (double)speed.count, speed.count);
@@ -239,7 +239,7 @@ static void put_row_counts_by_outcome(struct text *out, const struct validation 
                 count_figures_with_outcome(v, OUTCOME_RIGHT),
                 count_figures_with_outcome(v, OUTCOME_WRONG),
                 count_figures_with_outcome(v, OUTCOME_PUBLISHED_ZERO),
-                count_figures_with_outcome(v, OUTCOME_ERROR));
+                count_figures_with_outcome(v, OUTCOME_PREDICTION_FAILED));
 }
 
 void validation_print(struct text *out, const struct validation *v, bool all)

@@ -35,7 +35,7 @@ void validation_put_means(struct json_out *json, const struct validation *valida
 void validation_print_choices(struct text *out, const struct validation *validation);
 
 /* Appends the errors of LoongTrain's closed form for each table, beside those of the simulation for the same rows. */
-void validation_print_baseline(struct text *out, const struct validation *validation);
+void validation_print_baseline_errors(struct text *out, const struct validation *validation);
 
 /* Appends by how much the mean error of each table changes with each number of the machine. For each number, all rows
  * are predicted twice more. */

@@ -72,7 +72,7 @@ static void add_figures(struct residuals *out, const struct validation *v)
         const struct similarity *like = &v->answer[v->row[i].run_index].similarity;
         if (like->device[0] == '\0')
             continue;
-        struct residual residual = similarity_to_residual(like);
+        struct residual residual = similarity_make_residual(like);
         residual.source = row->cells[EXTERNAL_SOURCE];
         residual.laboratory = external_laboratory(row);
         residual.run = row->cells[EXTERNAL_ID];
@@ -87,19 +87,19 @@ static void add_steps(struct residuals *out, const struct external_validation *v
 {
     for (size_t i = 0; i < v->runs->row_count; i++) {
         const struct external_run *row = &v->runs->rows[i];
-        const struct external_result *result = &v->result[i];
-        const struct similarity *like = &v->answer[v->answer_of_row[i]].similarity;
-        if (result->outcome == OUTCOME_ERROR || like->device[0] == '\0')
+        const struct external_prediction *result = &v->result[i];
+        const struct similarity *like = &v->answer[v->answer_index_of_each_row[i]].similarity;
+        if (result->outcome == OUTCOME_PREDICTION_FAILED || like->device[0] == '\0')
             continue;
-        struct residual residual = similarity_to_residual(like);
+        struct residual residual = similarity_make_residual(like);
         residual.source = row->cells[EXTERNAL_SOURCE];
         residual.laboratory = external_laboratory(row);
         residual.run = row->cells[EXTERNAL_ID];
         residual.set = row->cells[EXTERNAL_SET];
-        residual.log_ratio[RESIDUAL_TIME] = log1p(external_counted_time_error(v, i));
-        residual.log_ratio[RESIDUAL_MEMORY] = external_is_run_as_described(row)
-                                                  ? -log1p(external_counted_memory_error(v, i))
-                                                  : (double)NAN;
+        residual.log_ratio[RESIDUAL_TIME] = log1p(external_row_time_error_if_counted(v, i));
+        residual.log_ratio[RESIDUAL_MEMORY] =
+            external_is_run_as_described(row) ? -log1p(external_row_memory_error_if_counted(v, i))
+                                              : (double)NAN;
         residuals_add(out, &residual);
     }
 }
@@ -129,12 +129,12 @@ static const char *framework_key(const struct residual *row)
     return row->framework;
 }
 
-static const char *scale_key(const struct residual *row)
+static const char *one_or_several_nodes_key(const struct residual *row)
 {
     return row->spans_several_nodes ? "several nodes" : "one node";
 }
 
-static const char *key_without_groups(const struct residual *row)
+static const char *single_group_key(const struct residual *row)
 {
     (void)row;
     return "all";
@@ -187,12 +187,12 @@ static void put_tables(struct text *out, const struct residuals *runs, enum resi
     } tables[] = {{"by source", source_key},
                   {"by device", device_key},
                   {"by framework (profile)", framework_key},
-                  {"by scale", scale_key},
-                  {"all", key_without_groups}};
+                  {"by scale", one_or_several_nodes_key},
+                  {"all", single_group_key}};
     bool *done = heap_zalloc(runs->row_count + 1, sizeof *done);
     for (size_t t = 0; t < ARRAY_LEN(tables); t++) {
         if (of == RESIDUAL_MEMORY && tables[t].key != source_key &&
-            tables[t].key != key_without_groups)
+            tables[t].key != single_group_key)
             continue;
         memset(done, 0, runs->row_count * sizeof *done);
         text_printf(out, "%s\n", tables[t].title);

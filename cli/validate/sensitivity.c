@@ -8,7 +8,7 @@
 /* A number of the machine has a row of its own only if it changes some mean by at least this. */
 static const double shown = 0.0005;
 
-static bool is_any_table_growth_shown(const struct table_moves *m)
+static bool is_any_table_growth_shown(const struct table_error_growth_by_number *m)
 {
     bool any = false;
     for (size_t t = 0; t < m->table_count; t++)
@@ -18,7 +18,7 @@ static bool is_any_table_growth_shown(const struct table_moves *m)
 }
 
 static void put_sensitivity_header(struct text *out, const struct validation *v,
-                                   const struct table_moves *m)
+                                   const struct table_error_growth_by_number *m)
 {
     text_puts(
         out, "sensitivity: points of a table's mean error when a number falls and rises by 10 %\n");
@@ -36,7 +36,7 @@ static void put_sensitivity_header(struct text *out, const struct validation *v,
 enum status validation_print_sensitivity(struct text *out, const struct validation *v,
                                          struct diag *diag)
 {
-    struct table_moves m;
+    struct table_error_growth_by_number m;
     struct text still = {0}, name = {0};
     enum status status = STATUS_OK;
     table_moves_init(&m, v);

@@ -265,7 +265,7 @@ const char *cpu_merge_rows(const struct call *call, float *scratch)
     const float *block = call->read[0].data, *block_lse = call->read[1].data;
     float *out = call->write[0].data, *lse = call->write[1].data;
     const struct moved_rows moved =
-        moved_rows_get_list(call->needed_rows, moved_list_of_work(work), work->merge_rows.rows);
+        moved_rows_get_list(call->exchanged_rows, moved_list_of_work(work), work->merge_rows.rows);
     if (work->merge_rows.first) {
         memset(out, 0, (size_t)(sums * dim) * sizeof *out);
         for (int64_t i = 0; i < sums; i++)

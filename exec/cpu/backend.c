@@ -27,10 +27,10 @@ int openblas_num_threads_env(void)
 static bool run_compute(void *context, struct call *call)
 {
     struct cpu_worker *worker = context;
-    const char *fault = cpu_compute_call(call, worker->scratch);
-    if (fault != NULL)
-        run_record_failure(worker->run, call->rank, call->op, "%s", fault);
-    return fault == NULL;
+    const char *fault_text = cpu_compute_call(call, worker->scratch);
+    if (fault_text != NULL)
+        run_record_failure(worker->run, call->rank, call->op, "%s", fault_text);
+    return fault_text == NULL;
 }
 
 bool cpu_copy(void *context, struct call *call)
@@ -41,7 +41,8 @@ bool cpu_copy(void *context, struct call *call)
     double ready_s = run_now_s();
     uint64_t bytes = call->write[0].element_count * dtype_bytes(call->write[0].dtype);
     memmove(call->write[0].data, call->read[0].data, bytes);
-    cpu_sleep_until(cpu_link_arrival_s(link, ready_s, (double)bytes), &worker->run->must_stop);
+    cpu_sleep_until(cpu_link_send_and_get_arrival_s(link, ready_s, (double)bytes),
+                    &worker->run->must_stop);
     return true;
 }
 
@@ -266,7 +267,7 @@ static enum status open_worker(struct cpu_worker *worker, struct diag *diag)
 
 static void list_ops(struct exec_run *run, struct cpu_rank *rank)
 {
-    struct assignment_stream list[IR_STREAMS_MAX] = {0};
+    struct assignment_stream_ops list[IR_STREAMS_MAX] = {0};
     assignment_list_ops_by_stream(&run->assignment, rank->rank, list, &rank->list_position);
     for (uint32_t s = 0; s < run->ir->stream_count; s++)
         rank->workers[s].op_list = list[s];

@@ -33,7 +33,7 @@ struct group_instance {
 
 /* One message between two ranks. */
 struct comm_message {
-    struct member_call calls_of_sender_and_receiver[2]; /* of the sender, of the receiver */
+    struct member_call operands_of_sender_and_receiver[2]; /* of the sender, of the receiver */
     /* how often the two ranks together have passed a phase: 2 once both have given their operands, and 4 once the bytes
      * have moved */
     uint32_t phase_passes;
@@ -148,7 +148,7 @@ bool comm_rank_has_arrived(struct comm *comm, uint32_t rank, uint32_t op)
     if (work->kind == WORK_SEND || work->kind == WORK_RECV) {
         pthread_mutex_lock(&comm->message_lock);
         has_arrived = comm->messages[assignment_message_index(assignment, rank, op)]
-                          .calls_of_sender_and_receiver[work->kind == WORK_RECV]
+                          .operands_of_sender_and_receiver[work->kind == WORK_RECV]
                           .has_arrived;
         pthread_mutex_unlock(&comm->message_lock);
         return has_arrived;
@@ -297,8 +297,8 @@ static bool all_reduce(const struct collective_member *m)
 }
 
 /* Returns the rows that member k of the group sends and receives in this EXCHANGE. */
-static const struct assignment_needed_rows *needed_rows_of_member(const struct collective_member *m,
-                                                                  uint32_t k)
+static const struct assignment_exchanged_rows *
+exchanged_rows_of_member(const struct collective_member *m, uint32_t k)
 {
     const struct assignment *assignment = &m->run->assignment;
     const struct ir *ir = m->run->ir;
@@ -306,23 +306,23 @@ static const struct assignment_needed_rows *needed_rows_of_member(const struct c
     uint32_t rank =
         group_global_rank_of_member(&ir->mesh, &ir->group[group],
                                     assignment_group_instance(assignment, m->call->rank, group), k);
-    return &assignment->needed_rows
-                [(size_t)assignment->needed_rows_index_by_shape[ir->op.shape[m->call->op]] *
+    return &assignment->exchanged_rows
+                [(size_t)assignment->exchanged_rows_index_by_shape[ir->op.shape[m->call->op]] *
                      assignment->ranks +
                  rank];
 }
 
 /* Fetches rows of an EXCHANGE from each member: the rows that this member needs of it or, with exchange.back, what it
  * has made of the rows that this member had sent. The rest of the result becomes zero. */
-static void fetch_needed_rows(const struct collective_member *m)
+static void fetch_exchanged_rows(const struct collective_member *m)
 {
     const struct work *work = m->call->work;
     const struct operand *recv = &m->parts[m->member_index].recv;
     const int64_t width = work->exchange.width;
-    const struct assignment_needed_rows *own = m->call->needed_rows;
+    const struct assignment_exchanged_rows *own = m->call->exchanged_rows;
     memset(recv->data, 0, recv->element_count * dtype_bytes(recv->dtype));
     for (uint32_t k = 0; k < m->instance->member_count; k++) {
-        const struct assignment_needed_rows *other = needed_rows_of_member(m, k);
+        const struct assignment_exchanged_rows *other = exchanged_rows_of_member(m, k);
         const int64_t *into =
             work->exchange.back ? own->sent.first_row_by_peer : own->received.first_row_by_peer;
         const int64_t *from =
@@ -453,7 +453,7 @@ static void compute_member_result(const struct collective_member *m)
                       recv.element_count, recv.dtype);
         break;
     case WORK_EXCHANGE:
-        fetch_needed_rows(m);
+        fetch_exchanged_rows(m);
         break;
     case WORK_SHIFT: {
         int64_t by = work->p2p.by % (int64_t)size;
@@ -513,7 +513,8 @@ static bool check_members_call_same_collective(const struct collective_member *m
 static void sleep_while_sending(struct cpu_worker *worker, double ready_s, double bytes)
 {
     const struct exec_run *run = worker->run;
-    cpu_sleep_until(cpu_link_arrival_s(&worker->rank->send_link, ready_s, bytes), &run->must_stop);
+    cpu_sleep_until(cpu_link_send_and_get_arrival_s(&worker->rank->send_link, ready_s, bytes),
+                    &run->must_stop);
 }
 
 bool cpu_collective(void *context, struct call *call)
@@ -577,7 +578,7 @@ static bool exchange_message(struct cpu_worker *worker, const struct call *call,
     struct comm_message *message =
         &comm->messages[assignment_message_index(&run->assignment, call->rank, call->op)];
     pthread_mutex_lock(&comm->message_lock);
-    publish_member_call(call, &message->calls_of_sender_and_receiver[receives]);
+    publish_member_call(call, &message->operands_of_sender_and_receiver[receives]);
     pthread_mutex_unlock(&comm->message_lock);
     atomic_store(&worker->waits_for_ranks, true);
     bool all_have_arrived = wait_for_message_phase(comm, message, 1);
@@ -585,8 +586,8 @@ static bool exchange_message(struct cpu_worker *worker, const struct call *call,
     if (!all_have_arrived)
         return false;
     double ready_s = run_now_s();
-    const struct operand *from = &message->calls_of_sender_and_receiver[0].send,
-                         *to = &message->calls_of_sender_and_receiver[1].recv;
+    const struct operand *from = &message->operands_of_sender_and_receiver[0].send,
+                         *to = &message->operands_of_sender_and_receiver[1].recv;
     if (from->element_count != to->element_count || from->dtype != to->dtype) {
         run_record_failure(run, call->rank, call->op,
                            "the two ends of the message differ in size: %" PRIu64

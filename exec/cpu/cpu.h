@@ -38,7 +38,7 @@ struct cpu_worker {
     pthread_t thread;
     bool is_started;
     pthread_cond_t wakeup;
-    struct assignment_stream op_list;
+    struct assignment_stream_ops op_list;
     /* how many ops have been issued in the current step, and how many have ended */
     uint32_t issued_ops, ended_ops;
     /* op_list.ops[ended_ops] has started: its waits are over */

@@ -77,15 +77,15 @@ static size_t scratch_floats_of_work(const struct work *work)
 size_t cpu_scratch_floats(const struct ir *ir, uint32_t op)
 {
     const struct work *work = ir_work(ir, op);
-    size_t floats = scratch_floats_of_work(work);
+    size_t scratch_floats = scratch_floats_of_work(work);
     if (cpu_math_rows[work->kind].run == NULL || cpu_math_rows[work->kind].takes_any_dtype)
-        return floats;
+        return scratch_floats;
     for (uint32_t k = 0; k < ir->op.read_count[op] + (uint32_t)ir->op.write_count[op]; k++) {
         struct view view = ir_view_of_operand(ir, ir->operand[ir->op.operand_begin[op] + k]);
         if (is_converted_to_f32(ir->buffer.dtype[view.buffer.i]))
-            floats += round_up_to_cache_line(view.count);
+            scratch_floats += round_up_to_cache_line(view.count);
     }
-    return floats;
+    return scratch_floats;
 }
 
 size_t cpu_most_scratch_floats(const struct ir *ir, const uint32_t *op, uint32_t count)
@@ -117,10 +117,10 @@ const char *cpu_compute_call(const struct call *call, float *scratch)
             staged.write[k].data = next;
             next += round_up_to_cache_line(call->write[k].element_count);
         }
-    const char *fault = row->run(&staged, scratch);
+    const char *fault_text = row->run(&staged, scratch);
     for (uint32_t k = 0; k < call->write_count; k++)
         if (is_converted_to_f32(call->write[k].dtype))
             number_from_f32(call->write[k].data, call->write[k].dtype, staged.write[k].data,
                             call->write[k].element_count);
-    return fault;
+    return fault_text;
 }

@@ -18,7 +18,7 @@ void cpu_link_release(struct emulated_link *link)
     pthread_mutex_destroy(&link->lock);
 }
 
-double cpu_link_arrival_s(struct emulated_link *link, double now_s, double bytes)
+double cpu_link_send_and_get_arrival_s(struct emulated_link *link, double now_s, double bytes)
 {
     if (link->limits.bytes_per_s <= 0)
         return now_s + link->limits.latency_s;

@@ -21,7 +21,7 @@ void cpu_link_release(struct emulated_link *link);
 
 /* Puts bytes that are ready at the time now_s on the link, after all earlier ones, and returns the time at which they
  * have arrived. On a link whose bandwidth is not limited (0) they do not wait for earlier ones. */
-double cpu_link_arrival_s(struct emulated_link *link, double now_s, double bytes);
+double cpu_link_send_and_get_arrival_s(struct emulated_link *link, double now_s, double bytes);
 
 /* Sleeps until the monotonic clock reads until_s or *stop is true. */
 void cpu_sleep_until(double until_s, const atomic_bool *stop);

@@ -40,7 +40,7 @@ size_t cpu_matmul_scratch_floats(const struct work *work)
  * group has that group's rows; else all matrices have equally many rows. */
 struct scaled_operand {
     const struct operand *values, *scales;
-    struct scaling_layout layout;
+    struct scaling_layout scale_layout;
     bool rows_are_split_by_group;
 };
 
@@ -48,7 +48,7 @@ struct scaled_operand {
 static const float *rescaled_operand(float *to, const struct call *call,
                                      const struct scaled_operand *o)
 {
-    const struct scaling_layout *l = &o->layout;
+    const struct scaling_layout *l = &o->scale_layout;
     int64_t first = 0;
     for (int64_t g = 0; g < l->groups; g++) {
         const int64_t end =
@@ -57,7 +57,8 @@ static const float *rescaled_operand(float *to, const struct call *call,
                 : (g + 1) * (l->rows / l->groups);
         const int64_t rows = l->is_transposed ? l->cols : end - first,
                       cols = l->is_transposed ? end - first : l->cols;
-        const int64_t begin = first * l->cols, scale = scaling_layout_first_scale(l, g, first);
+        const int64_t begin = first * l->cols,
+                      scale = scaling_layout_first_scale_of_group(l, g, first);
         number_to_f32(to + begin, (const uint8_t *)o->values->data + begin,
                       (enum dtype)o->values->dtype, (uint64_t)(rows * cols));
         for (int64_t i = 0; i < rows; i++)

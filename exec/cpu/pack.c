@@ -126,14 +126,14 @@ const char *cpu_take_rows(const struct call *call, float *scratch)
     const struct work *work = call->work;
     const int64_t rows = work->take_rows.rows, to = work->take_rows.to;
     const int64_t room = rows < to ? rows : to;
-    const enum take_order how = (enum take_order)work->take_rows.take;
+    const enum take_rows_order how = (enum take_rows_order)work->take_rows.take;
     const struct moved_rows moved =
-        moved_rows_get_list(call->needed_rows, moved_list_of_work(work), room);
+        moved_rows_get_list(call->exchanged_rows, moved_list_of_work(work), room);
     memset(call->write[0].data, 0,
            call->write[0].element_count * dtype_bytes((enum dtype)call->write[0].dtype));
     if (how == TAKE_ROWS_TO_ROUND_ORDER && call->read_count > 1) {
         const struct moved_rows arrived =
-            moved_rows_get_list(call->needed_rows, MOVED_RECEIVED, room);
+            moved_rows_get_list(call->exchanged_rows, MOVED_RECEIVED, room);
         copy_moved_rows(call, &arrived, false, &call->read[1], work->take_rows.arrived);
     }
     copy_moved_rows(call, &moved, how != TAKE_ARRIVED_ROWS_TO_POSITIONS, &call->read[0], rows);
@@ -146,7 +146,7 @@ const char *cpu_add_rows(const struct call *call, float *scratch)
     const struct work *work = call->work;
     const int64_t rows = work->add_rows.rows, to = work->add_rows.to, width = work->add_rows.width;
     const struct moved_rows moved =
-        moved_rows_get_list(call->needed_rows, moved_list_of_work(work), rows < to ? rows : to);
+        moved_rows_get_list(call->exchanged_rows, moved_list_of_work(work), rows < to ? rows : to);
     if (call->write[0].data != call->read[1].data)
         memmove(call->write[0].data, call->read[1].data,
                 (size_t)(work->add_rows.parts * to * width) * sizeof(float));

@@ -37,9 +37,9 @@ static float write_block_scale(const struct call *call, void *scales, int64_t wh
         return ldexpf(1, -exponent);
     }
     const float least = 1e-12f; /* torchao/float8/float8_utils.py: EPS */
-    const float factor = number_largest_finite(dtype) / fmaxf(amax, least);
-    ((float *)scales)[which] = 1 / factor;
-    return factor;
+    const float inverse_scale = number_largest_finite(dtype) / fmaxf(amax, least);
+    ((float *)scales)[which] = 1 / inverse_scale;
+    return inverse_scale;
 }
 
 /* Writes an 8-bit copy of x, row after row, and its scales, block after block, from scale number `which` on. Scales are
@@ -79,7 +79,7 @@ static void quantise_groups(const struct call *call, bool turned, const struct o
         const struct strided_matrix back = {at, cols, end - first, 1, cols};
         if (end > first)
             quantise_copy(call, turned ? back : x, (uint8_t *)to->data + first * cols, scales->data,
-                          scaling_layout_first_scale(&layout, g, first));
+                          scaling_layout_first_scale_of_group(&layout, g, first));
         first = end;
     }
 }

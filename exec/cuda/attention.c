@@ -43,7 +43,7 @@ struct attention {
 
 struct attentions {
     struct products *products;
-    enum exec_attention wanted_kernels;
+    enum exec_attention requested_attention_kernels;
     const struct cudnn *dnn;     /* NULL: tiles compute everything */
     char not_fused_reason[1024]; /* why cuDNN cannot be used, or does not compute an op */
     struct attention *attention_list_head;
@@ -75,7 +75,7 @@ struct attentions *attentions_new(struct products *products, enum exec_attention
     struct diag words = {0};
 #endif
     all->products = products;
-    all->wanted_kernels = wanted;
+    all->requested_attention_kernels = wanted;
 #ifdef HAVE_CUDNN
     if (wanted == EXEC_ATTENTION_FUSED) {
         all->dnn = cudnn_open(diag);
@@ -126,7 +126,7 @@ void attentions_free(struct attentions *all)
 
 /* Finds the queries and keys of a tile that are visible, and the fused mask for them. Returns false if no fused mask
  * equals the tile's. */
-static bool find_visible_part(const struct work *work, struct attention_fused_part *part)
+static bool find_visible_part_of_tile(const struct work *work, struct attention_fused_part *part)
 {
     const int64_t q = work->attention.q, kv = work->attention.kv, offset = work->attention.offset;
     bool window = work->attention.mask == MASK_WINDOW && work->attention.window < q + offset;
@@ -150,7 +150,7 @@ static bool find_visible_part(const struct work *work, struct attention_fused_pa
 
 bool attention_find_fused_part(const struct work *work, struct attention_fused_part *part)
 {
-    bool is_supported = find_visible_part(work, part);
+    bool is_supported = find_visible_part_of_tile(work, part);
     /* The last queries of a window over more queries than keys may see no key, which cuDNN does not take. A single
      * query gets no mask (below), and a window needs one. */
     if (part->window > 0 && (part->query_count < 2 || part->query_count > part->key_count))
@@ -214,7 +214,7 @@ static const char *why_documents_unsupported(const struct attentions *all, const
     const struct operand *stats = is_backward(call) ? &call->read[4] : &call->write[1];
     if (documents->why_unsupported != NULL)
         return documents->why_unsupported;
-    if (all->wanted_kernels != EXEC_ATTENTION_FUSED)
+    if (all->requested_attention_kernels != EXEC_ATTENTION_FUSED)
         return "cuDNN is given documents only with --attention-by fused";
     if ((uintptr_t)stats->data % FUSED_ALIGNMENT != 0)
         return "its statistics are not aligned to 16 bytes";
@@ -304,7 +304,7 @@ struct attention *attention_new(struct attentions *all, const struct call *call,
 #ifndef HAVE_CUDNN
     (void)documents;
 #endif
-    if (all->wanted_kernels != EXEC_ATTENTION_FUSED) {
+    if (all->requested_attention_kernels != EXEC_ATTENTION_FUSED) {
         a->tiles = attention_tiles_new(all->products, call, diag);
         return a->tiles != NULL ? a : NULL;
     }
@@ -396,7 +396,7 @@ enum status attentions_build(struct attentions *all, struct diag *diag)
 #endif
     for (struct attention *a = all->attention_list_head; a != NULL; a = a->next) {
         if (a->fused_plan != NULL && a->fused_plan->fused == NULL) {
-            if (all->wanted_kernels == EXEC_ATTENTION_FUSED)
+            if (all->requested_attention_kernels == EXEC_ATTENTION_FUSED)
                 return diag_error(diag, (struct loc){.name = "cuDNN"}, STATUS_SYSTEM,
                                   "refuses the attention of op %" PRIu32 ": %s",
                                   a->planned_for_call.op, a->fused_plan->refusal_text);
@@ -415,7 +415,7 @@ enum status attentions_build(struct attentions *all, struct diag *diag)
 
 const char *attentions_why_not_fused(const struct attentions *all)
 {
-    return all->tiles_count > 0 && all->wanted_kernels == EXEC_ATTENTION_AUTO
+    return all->tiles_count > 0 && all->requested_attention_kernels == EXEC_ATTENTION_AUTO
                ? all->not_fused_reason
                : NULL;
 }

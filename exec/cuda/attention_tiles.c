@@ -155,7 +155,7 @@ size_t attention_tiles_scratch_bytes(const struct attention_tiles *tiles)
 /* ---- running a tile ---- */
 
 /* An op while its work is enqueued. cuda_error, product_error: the first error of a kernel or of a product; 0: none. */
-struct tiles_op {
+struct tiles_op_enqueue_state {
     const struct attention_tiles *tiles;
     const struct call *call;
     const struct cuda_launch_context *context;
@@ -164,7 +164,7 @@ struct tiles_op {
     int product_error, cuda_error;
 };
 
-static char *scratch_address(const struct tiles_op *r, size_t at)
+static char *scratch_address(const struct tiles_op_enqueue_state *r, size_t at)
 {
     return (char *)r->context->scratch + at;
 }
@@ -177,7 +177,7 @@ static char *row_address(const struct operand *operand, int64_t row, int64_t hea
            (size_t)((row * heads + head) * dim) * dtype_bytes((enum dtype)operand->dtype);
 }
 
-static void multiply(struct tiles_op *r, const struct product *product, const void *a,
+static void multiply(struct tiles_op_enqueue_state *r, const struct product *product, const void *a,
                      const void *b, void *y)
 {
     if (r->cuda_error == 0 && r->product_error == 0)
@@ -186,19 +186,19 @@ static void multiply(struct tiles_op *r, const struct product *product, const vo
                         scratch_address(r, r->tiles->workspace_offset), r->context->stream);
 }
 
-static void record_first_cuda_error(struct tiles_op *r, int error)
+static void record_first_cuda_error(struct tiles_op_enqueue_state *r, int error)
 {
     if (r->cuda_error == 0)
         r->cuda_error = error;
 }
 
-static bool has_no_error(const struct tiles_op *r)
+static bool has_no_error(const struct tiles_op_enqueue_state *r)
 {
     return r->cuda_error == 0 && r->product_error == 0;
 }
 
-static void run_forward_block(struct tiles_op *r, int64_t head, int64_t first, int64_t rows,
-                              const struct product *const *plan)
+static void run_forward_block(struct tiles_op_enqueue_state *r, int64_t head, int64_t first,
+                              int64_t rows, const struct product *const *plan)
 {
     const struct attention_tiles *t = r->tiles;
     const struct call *c = r->call;
@@ -217,8 +217,8 @@ static void run_forward_block(struct tiles_op *r, int64_t head, int64_t first, i
              row_address(&c->write[0], first, heads, head, vdim));
 }
 
-static void run_backward_block(struct tiles_op *r, int64_t head, int64_t first, int64_t rows,
-                               const struct product *const *plan)
+static void run_backward_block(struct tiles_op_enqueue_state *r, int64_t head, int64_t first,
+                               int64_t rows, const struct product *const *plan)
 {
     const struct attention_tiles *t = r->tiles;
     const struct call *c = r->call;
@@ -256,7 +256,7 @@ static void run_backward_block(struct tiles_op *r, int64_t head, int64_t first, 
     multiply(r, plan[D_Q], ds.data, k, row_address(&c->write[0], first, heads, head, dim));
 }
 
-static void run_query_blocks_of_head(struct tiles_op *r, int64_t head)
+static void run_query_blocks_of_head(struct tiles_op_enqueue_state *r, int64_t head)
 {
     const struct attention_tiles *t = r->tiles;
     const int64_t q = t->work.attention.q;
@@ -271,7 +271,7 @@ static void run_query_blocks_of_head(struct tiles_op *r, int64_t head)
 }
 
 /* Runs the backward of one key head. Its dK and dV are summed over the query heads that share it, in fp32. */
-static void backward_kv_head(struct tiles_op *r, int64_t kv_head)
+static void backward_kv_head(struct tiles_op_enqueue_state *r, int64_t kv_head)
 {
     const struct attention_tiles *t = r->tiles;
     const struct call *c = r->call;
@@ -298,7 +298,7 @@ const char *attention_tiles_run(const struct attention_tiles *tiles, const struc
                                 const struct cuda_launch_context *place)
 {
     const struct work *w = &tiles->work;
-    struct tiles_op r = {
+    struct tiles_op_enqueue_state r = {
         .tiles = tiles,
         .call = call,
         .context = place,

@@ -453,7 +453,7 @@ static struct cuda_route cuda_route_of(const struct work *work,
         .rows = work->route.rows,
         .experts = work->route.experts,
         .copies_per_token = work->route.copies,
-        .score = (enum cuda_route_score)work->route.score,
+        .score = (enum cuda_route_score_kind)work->route.score,
         .divides_scores_by_sum = work->route.norm != 0,
         .scale = work->route.scale > 0 ? (float)((double)work->route.scale * 1e-6) : 1,
         .expert_begins = place->expert_begins,
@@ -592,7 +592,7 @@ static int take_rows(const struct call *call, const struct cuda_launch_context *
 {
     const struct work *w = call->work;
     const int64_t rows = w->take_rows.rows, to = w->take_rows.to, room = rows < to ? rows : to;
-    const enum take_order how = (enum take_order)w->take_rows.take;
+    const enum take_rows_order how = (enum take_rows_order)w->take_rows.take;
     struct cuda_row_copy copy = {
         .y = call->write[0].data,
         .x = call->read[0].data,

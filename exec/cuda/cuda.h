@@ -42,7 +42,7 @@ struct cuda_stream {
     struct cuda_rank *rank;
     uint8_t stream_index_in_ir; /* row of ir.stream */
     cudaStream_t handle;
-    struct assignment_stream ops_of_stream;
+    struct assignment_stream_ops ops_of_stream;
     _Atomic uint32_t issued_ops;   /* ops that the host has issued in the current step */
     _Atomic uint32_t launched_ops; /* ops launched on the CUDA stream */
     /* ops that have ended as far as cuda_poll_ended_ops() has found out; written with poll_lock held */

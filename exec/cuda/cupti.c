@@ -48,7 +48,7 @@ size_t cupti_join_records_into_spans(struct cupti_record *record, size_t records
                                      struct cupti_op_of_call *tie, size_t ties,
                                      struct cupti_span *span)
 {
-    size_t found = 0, spans = 0, known = 0;
+    size_t found = 0, spans = 0, spans_with_times = 0;
     if (ties == 0)
         return 0;
     qsort(tie, ties, sizeof *tie, compare_by_call);
@@ -68,8 +68,8 @@ size_t cupti_join_records_into_spans(struct cupti_record *record, size_t records
     }
     for (size_t i = 0; i < spans; i++)
         if (span[i].start_s <= span[i].end_s)
-            span[known++] = span[i];
-    return known;
+            span[spans_with_times++] = span[i];
+    return spans_with_times;
 }
 
 /* ---- recording by CUPTI ---- */
@@ -218,7 +218,7 @@ enum status cupti_open(struct diag *diag)
 {
     if (cupti != NULL)
         return STATUS_OK;
-    cupti = cupti_library(diag);
+    cupti = cupti_open_library(diag);
     enum status status = cupti != NULL ? start_recording(diag) : STATUS_SYSTEM;
     if (status != STATUS_OK)
         cupti = NULL;
@@ -246,10 +246,10 @@ void cupti_pop_op(void)
         cupti->cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &id);
 }
 
-bool cupti_take_spans(struct cupti_span **span, size_t *spans, char *why)
+bool cupti_take_spans(struct cupti_span **span, size_t *span_count, char *why)
 {
     *span = NULL;
-    *spans = 0;
+    *span_count = 0;
     if (cupti == NULL)
         return true;
     CUptiResult flushed = cupti->cuptiActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
@@ -264,7 +264,7 @@ bool cupti_take_spans(struct cupti_span **span, size_t *spans, char *why)
         snprintf(why, CUPTI_WHY, "CUPTI dropped %zu records for want of memory", dropped);
     if (is_complete) {
         *span = heap_zalloc(records + 1, sizeof **span);
-        *spans = cupti_join_records_into_spans(record, records, tie, ties, *span);
+        *span_count = cupti_join_records_into_spans(record, records, tie, ties, *span);
     }
     records = ties = dropped = 0;
     read_error = CUPTI_SUCCESS;

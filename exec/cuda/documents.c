@@ -14,9 +14,10 @@ enum { ALIGNMENT = 16 };
 static const struct assignment_attention_pieces *
 attention_pieces_of_rank(const struct assignment *assignment, uint32_t shape, uint32_t rank)
 {
-    return &assignment->attention_pieces[(size_t)assignment->attention_pieces_row_by_shape[shape] *
-                                             assignment->ranks +
-                                         rank];
+    return &assignment
+                ->attention_pieces[(size_t)assignment->attention_pieces_index_by_shape[shape] *
+                                       assignment->ranks +
+                                   rank];
 }
 
 /* True if the queries of the piece see exactly the keys that a mask of the library lets them see. */
@@ -77,7 +78,7 @@ bool cuda_find_documents(const struct exec_run *run, uint32_t op, struct attenti
     bool has_mask[3] = {true, true, true};
     *d = (struct attention_documents){
         .cover_q = true, .cover_kv = true, .has_whole_kv_tiles = true, .count = -1};
-    if (assignment->attention_pieces_row_by_shape[shape] == IR_NONE)
+    if (assignment->attention_pieces_index_by_shape[shape] == IR_NONE)
         return false;
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++) {
         const struct assignment_attention_pieces *pieces =
@@ -128,7 +129,7 @@ size_t cuda_documents_bytes(const struct cuda_rank *rank)
     const struct assignment *assignment = &rank->run->assignment;
     size_t bytes = 0;
     for (uint32_t s = 0; s < rank->run->ir->shape_count; s++)
-        if (assignment->attention_pieces_row_by_shape[s] != IR_NONE)
+        if (assignment->attention_pieces_index_by_shape[s] != IR_NONE)
             bytes += document_table_bytes(
                 attention_pieces_of_rank(assignment, s, rank->rank)->piece_count);
     return bytes;
@@ -192,7 +193,7 @@ enum status cuda_upload_documents(struct cuda_rank *rank, void *memory, struct d
     size_t at = 0;
     rank->documents = heap_zalloc(run->ir->shape_count, sizeof *rank->documents);
     for (uint32_t s = 0; s < run->ir->shape_count; s++) {
-        if (assignment->attention_pieces_row_by_shape[s] == IR_NONE)
+        if (assignment->attention_pieces_index_by_shape[s] == IR_NONE)
             continue;
         const struct assignment_attention_pieces *pieces =
             attention_pieces_of_rank(assignment, s, rank->rank);
@@ -210,7 +211,7 @@ const struct fused_documents *cuda_documents_of_op(const struct cuda_rank *rank,
 {
     const uint32_t shape = rank->run->ir->op.shape[op];
     return rank->documents != NULL &&
-                   rank->run->assignment.attention_pieces_row_by_shape[shape] != IR_NONE
+                   rank->run->assignment.attention_pieces_index_by_shape[shape] != IR_NONE
                ? &rank->documents[shape]
                : NULL;
 }

@@ -73,7 +73,7 @@ struct strided_dims {
     descriptor offset; /* where documents begin; NULL: at multiples of step[0] */
 };
 
-static int64_t batch_of(const struct fused *g)
+static int64_t cudnn_batch_size(const struct fused *g)
 {
     return g->shape.documents > 0 ? g->shape.documents : 1;
 }
@@ -82,8 +82,9 @@ static int64_t batch_of(const struct fused *g)
 static struct strided_dims strided_dims_without_gaps(const struct fused *g, int64_t heads,
                                                      int64_t rows, int64_t cols)
 {
-    return (struct strided_dims){
-        {batch_of(g), heads, rows, cols}, {heads * rows * cols, rows * cols, cols, 1}, NULL};
+    return (struct strided_dims){{cudnn_batch_size(g), heads, rows, cols},
+                                 {heads * rows * cols, rows * cols, cols, 1},
+                                 NULL};
 }
 
 /* Returns the dimensions of an array of `count` numbers, such as one for each document. */
@@ -99,7 +100,7 @@ static struct strided_dims strided_dims_of_rows_heads_dim(const struct fused *g,
                                                           descriptor offset)
 {
     return (struct strided_dims){
-        {batch_of(g), heads, rows, dim}, {rows * heads * dim, dim, heads * dim, 1}, offset};
+        {cudnn_batch_size(g), heads, rows, dim}, {rows * heads * dim, dim, heads * dim, 1}, offset};
 }
 
 /* Returns the dimensions of a tensor with one number for each row and head. The numbers are stored head by head or,

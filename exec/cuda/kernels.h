@@ -28,7 +28,7 @@ enum cuda_type { CUDA_BF16, CUDA_F16, CUDA_F32 };
 enum cuda_activation_kind { CUDA_OWN, CUDA_GELU, CUDA_RELU2, CUDA_CLAMPED };
 
 /* Values of enum route_score (models/work.h). */
-enum cuda_route_score { CUDA_SOFTMAX, CUDA_SOFTMAX_OF_CHOSEN, CUDA_SIGMOID };
+enum cuda_route_score_kind { CUDA_SOFTMAX, CUDA_SOFTMAX_OF_CHOSEN, CUDA_SIGMOID };
 
 struct cuda_array {
     void *data;
@@ -240,7 +240,7 @@ int cuda_rotated_pack(const struct cuda_rotated_pack *r, bool packs, cudaStream_
  * scored (models/work.h). */
 struct cuda_route {
     int64_t rows, experts, copies_per_token;
-    enum cuda_route_score score;
+    enum cuda_route_score_kind score;
     bool divides_scores_by_sum;
     float scale;
     /* [experts + 1] the number of the first copy that each expert computes, and then the number of copies; NULL:

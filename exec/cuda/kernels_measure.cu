@@ -19,8 +19,8 @@ enum { SM_HOG_THREADS = 512, SM_HOG_SHARED = (48 << 10) - 16 };
 int cuda_sm_hog(void *to, const void *from, size_t bytes, int blocks, uint64_t nanoseconds,
                 const int32_t *stop, cudaStream_t stream)
 {
-    int error = emulator::refuses({"sm_hog_kernel", nullptr}, (unsigned)blocks, SM_HOG_THREADS,
-                                  SM_HOG_SHARED);
+    int error = emulator::launch_error_of_device({"sm_hog_kernel", nullptr}, (unsigned)blocks,
+                                                 SM_HOG_THREADS, SM_HOG_SHARED);
     if (error)
         return error;
     return emulator::submit(stream, [=] {

@@ -21,20 +21,20 @@ static __global__ void largest_kernel(float *part, struct array x, int64_t count
         part[blockIdx.x] = own;
 }
 
-static unsigned blocks_of_largest_magnitude_kernel(int64_t count)
+static unsigned block_count_for_largest_magnitude(int64_t count)
 {
     return blocks_for(ceil_div(count, EIGHT), THREADS);
 }
 
 size_t cuda_largest_magnitude_scratch_bytes(int64_t count)
 {
-    return blocks_of_largest_magnitude_kernel(count) * sizeof(float);
+    return block_count_for_largest_magnitude(count) * sizeof(float);
 }
 
 int cuda_largest_magnitude(float *largest, struct cuda_array x, int64_t count, void *scratch,
                            cudaStream_t stream)
 {
-    const unsigned blocks = blocks_of_largest_magnitude_kernel(count);
+    const unsigned blocks = block_count_for_largest_magnitude(count);
     float *part = (float *)scratch;
     int error = LAUNCH(largest_kernel, blocks, THREADS, 0, stream, part, kernel_array_of(x), count);
     return error ? error

@@ -14,7 +14,7 @@ enum { MARK_EVERY = 16 };
 
 void cuda_list_ops(struct cuda_rank *rank)
 {
-    struct assignment_stream list[IR_STREAMS_MAX] = {0};
+    struct assignment_stream_ops list[IR_STREAMS_MAX] = {0};
     assignment_list_ops_by_stream(&rank->run->assignment, rank->rank, list, &rank->list_position);
     for (uint32_t s = 0; s < rank->run->ir->stream_count; s++)
         rank->streams[s].ops_of_stream = list[s];
@@ -29,7 +29,7 @@ static bool *find_ops_that_need_end_event(const struct cuda_rank *rank)
     const struct ir *ir = run->ir;
     uint32_t first = assignment_first_op(&run->assignment, rank->rank),
              count = assignment_op_count(&run->assignment, rank->rank);
-    bool *mark = heap_zalloc((size_t)count + 1, sizeof *mark);
+    bool *needs_end_event = heap_zalloc((size_t)count + 1, sizeof *needs_end_event);
     uint32_t *last = heap_alloc(ir->stream_count, sizeof *last);
     for (uint32_t s = 0; s < ir->stream_count; s++)
         last[s] = IR_NONE;
@@ -37,20 +37,20 @@ static bool *find_ops_that_need_end_event(const struct cuda_rank *rank)
         uint32_t op = first + k;
         uint8_t s = ir->op.stream[op];
         for (uint32_t i = 0; i < ir->op.wait_count[op]; i++)
-            mark[ir->wait[ir->op.wait_begin[op] + i].i - first] = true;
+            needs_end_event[ir->wait[ir->op.wait_begin[op] + i].i - first] = true;
         if (cuda_is_sync(ir, op)) {
             if (last[s] != IR_NONE)
-                mark[last[s]] = true;
+                needs_end_event[last[s]] = true;
             continue;
         }
         last[s] = k;
         if (cuda_takes_op_times_from_events(run) || cuda_is_communication(ir, op) ||
             ir_blocks_host(ir, op) || rank->list_position[k] % MARK_EVERY == 0 ||
             rank->list_position[k] + 1 == rank->streams[s].ops_of_stream.op_count)
-            mark[k] = true;
+            needs_end_event[k] = true;
     }
     free(last);
-    return mark;
+    return needs_end_event;
 }
 
 static enum status new_event(cudaEvent_t *event, bool timed, struct diag *diag)
@@ -222,12 +222,12 @@ static bool enqueue_op(struct cuda_stream *stream, uint32_t op)
     if (owns)
         cuda_begin_cupti_range_of_op(rank, op);
     stream->waits_for_peers = remote; /* NCCL's calls may hold the host until its peers arrive */
-    bool done =
+    bool was_enqueued =
         remote ? nccl_launch(stream, &call) : cuda_kernels[run->ir->op.kind[op]](stream, &call);
     stream->waits_for_peers = false;
     if (owns)
         cuda_end_cupti_range();
-    return done;
+    return was_enqueued;
 }
 
 /* Launches the next op of a stream. Returns false if the op cannot be launched now, there is none, or the run has

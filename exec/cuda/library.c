@@ -276,7 +276,7 @@ void cupti_use_table(const struct cupti *table)
     cupti_given = table;
 }
 
-const struct cupti *cupti_library(struct diag *diag)
+const struct cupti *cupti_open_library(struct diag *diag)
 {
     static const char *const libraries[] = {"libcupti.so.13", "libcupti.so.12", "libcupti.so"};
     static const char *const functions[] = {CUPTI_FUNCTIONS(NAME_OF)};

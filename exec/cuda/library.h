@@ -132,10 +132,10 @@ struct cupti {
 };
 #endif
 
-/* cublaslt_open(), cudnn_open(), nccl_open(), nccl_registration_open() and cupti_library() return a library's table of
- * functions. The first call makes the table, which stays until the program ends. They return NULL after a message
- * (STATUS_SYSTEM) if the library cannot be opened, lacks a function, or has a version that is refused. Any thread may
- * call them. */
+/* cublaslt_open(), cudnn_open(), nccl_open(), nccl_registration_open() and cupti_open_library() return a library's
+ * table of functions. The first call makes the table, which stays until the program ends. They return NULL after a
+ * message (STATUS_SYSTEM) if the library cannot be opened, lacks a function, or has a version that is refused. Any
+ * thread may call them. */
 const struct cublaslt *cublaslt_open(struct diag *diag);
 /* Makes cublaslt_open() return this table from now on, for tests that emulate a device. The other functions
  * *_use_table() do the same for their libraries. */
@@ -156,7 +156,7 @@ void nccl_registration_use_table(const struct nccl_registration *table);
 #endif
 #endif
 #ifdef HAVE_CUPTI
-const struct cupti *cupti_library(struct diag *diag);
+const struct cupti *cupti_open_library(struct diag *diag);
 void cupti_use_table(const struct cupti *table);
 #endif
 

@@ -10,7 +10,7 @@
 
 /* The operations that were launched so far. Each has a key: a hash of everything on which the choice of its kernels
  * depends, such as its shape and the types and alignments of all operands. */
-struct launched_op_keys {
+struct launched_kernel_choice_keys {
     struct id_map map;
     uint64_t *keys;
     uint32_t count, capacity;
@@ -35,7 +35,7 @@ static uint64_t kernel_choice_key(const struct exec_run *run, const struct call 
 }
 
 /* Adds a key to the map. Returns false if it was there already. */
-static bool insert_if_new(struct launched_op_keys *loaded, uint64_t key)
+static bool insert_if_new(struct launched_kernel_choice_keys *loaded, uint64_t key)
 {
     for (struct id_probe p = id_map_begin_probe(&loaded->map, key);
          id_map_next_row_with_hash(&loaded->map, &p);)
@@ -94,7 +94,8 @@ static bool wait_until_ended(struct cuda_stream *stream, const struct call *call
                                "cudaDeviceSynchronize (after its first launch)", error);
 }
 
-static bool launch_op_once(struct launched_op_keys *loaded, struct cuda_rank *rank, uint32_t op)
+static bool launch_op_once(struct launched_kernel_choice_keys *loaded, struct cuda_rank *rank,
+                           uint32_t op)
 {
     struct exec_run *run = rank->run;
     struct cuda_stream *stream = &rank->streams[run->ir->op.stream[op]];
@@ -137,7 +138,7 @@ static enum status clear_device_memory(struct cuda *cuda, struct diag *diag)
 enum status cuda_load_kernels(struct cuda *cuda, struct diag *diag)
 {
     struct exec_run *run = cuda->run;
-    struct launched_op_keys loaded = {.count = 0};
+    struct launched_kernel_choice_keys loaded = {.count = 0};
     enum status status = clear_device_memory(cuda, diag);
     bool succeeded = status == STATUS_OK;
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count && succeeded; r++)

@@ -196,8 +196,8 @@ static bool fetch_needed_rows(const struct rendezvous *m, uint32_t own)
     const struct work *work = part->call.work;
     const bool back = work->exchange.back != 0;
     const int64_t width = work->exchange.width;
-    const int64_t *into = back ? part->call.needed_rows->sent.first_row_by_peer
-                               : part->call.needed_rows->received.first_row_by_peer;
+    const int64_t *into = back ? part->call.exchanged_rows->sent.first_row_by_peer
+                               : part->call.exchanged_rows->received.first_row_by_peer;
     cuda_begin_cupti_range_of_op(part->stream->rank, part->op);
     cudaError_t error = cudaMemsetAsync(
         to->data, 0, to->element_count * dtype_bytes((enum dtype)to->dtype), part->stream->handle);
@@ -206,8 +206,8 @@ static bool fetch_needed_rows(const struct rendezvous *m, uint32_t own)
         return cuda_record_failure(part->stream->rank, part->op, "cudaMemsetAsync", error);
     for (uint32_t k = 0; k < m->member_count; k++) {
         const struct call *other = &m->parts[k].call;
-        const int64_t *from = back ? other->needed_rows->received.first_row_by_peer
-                                   : other->needed_rows->sent.first_row_by_peer;
+        const int64_t *from = back ? other->exchanged_rows->received.first_row_by_peer
+                                   : other->exchanged_rows->sent.first_row_by_peer;
         for (int64_t p = 0; p < work->exchange.parts; p++)
             if (!copy_elements(
                     part,

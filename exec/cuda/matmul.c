@@ -75,10 +75,10 @@ void products_free(struct products *products)
 
 uint8_t product_address_alignment_log2(const void *address)
 {
-    uint8_t bits = 0;
-    while (bits < 8 && ((uintptr_t)address >> bits & 1) == 0)
-        bits++;
-    return bits;
+    uint8_t alignment_log2 = 0;
+    while (alignment_log2 < 8 && ((uintptr_t)address >> alignment_log2 & 1) == 0)
+        alignment_log2++;
+    return alignment_log2;
 }
 
 static cublasStatus_t make_layouts(const struct cublaslt *lt, struct product *p)

@@ -64,7 +64,7 @@ static size_t visible_keys_begin_of_shape(const struct exec_run *run, uint32_t s
 {
     size_t count = 0;
     for (uint32_t s = 0; s < shape; s++)
-        if (run->assignment.attention_pieces_row_by_shape[s] != IR_NONE)
+        if (run->assignment.attention_pieces_index_by_shape[s] != IR_NONE)
             count += 2 * (size_t)run->ir->shape[s].attention.q;
     return count;
 }
@@ -72,7 +72,7 @@ static size_t visible_keys_begin_of_shape(const struct exec_run *run, uint32_t s
 const int32_t *cuda_visible_keys_of_op(const struct cuda_rank *rank, uint32_t op)
 {
     uint32_t shape = rank->run->ir->op.shape[op];
-    return rank->run->assignment.attention_pieces_row_by_shape[shape] == IR_NONE
+    return rank->run->assignment.attention_pieces_index_by_shape[shape] == IR_NONE
                ? NULL
                : rank->visible_keys + visible_keys_begin_of_shape(rank->run, shape);
 }
@@ -84,10 +84,10 @@ static enum status upload_visible_keys(struct cuda_rank *rank, size_t count, str
     const struct assignment *assignment = &run->assignment;
     int32_t *visible = heap_alloc(count + 1, sizeof *visible), *next = visible;
     for (uint32_t s = 0; s < run->ir->shape_count; s++) {
-        if (assignment->attention_pieces_row_by_shape[s] == IR_NONE)
+        if (assignment->attention_pieces_index_by_shape[s] == IR_NONE)
             continue;
         const struct assignment_attention_pieces *pieces =
-            &assignment->attention_pieces[(size_t)assignment->attention_pieces_row_by_shape[s] *
+            &assignment->attention_pieces[(size_t)assignment->attention_pieces_index_by_shape[s] *
                                               assignment->ranks +
                                           rank->rank];
         const struct call call = {.work = &run->ir->shape[s],
@@ -114,9 +114,9 @@ static struct moved_rows moved_rows_of_shape(const struct exec_run *run, uint32_
 {
     const struct assignment *assignment = &run->assignment;
     return moved_rows_get_list(
-        &assignment->needed_rows[(size_t)assignment->needed_rows_index_by_shape[shape] *
-                                     assignment->ranks +
-                                 rank],
+        &assignment->exchanged_rows[(size_t)assignment->exchanged_rows_index_by_shape[shape] *
+                                        assignment->ranks +
+                                    rank],
         which, 0);
 }
 
@@ -126,7 +126,8 @@ static size_t moved_row_pair_count(const struct exec_run *run, uint32_t rank)
     size_t count = 0;
     for (uint32_t s = 0; s < run->ir->shape_count; s++)
         for (int k = 0;
-             k < MOVED_LIST_COUNT && run->assignment.needed_rows_index_by_shape[s] != IR_NONE; k++)
+             k < MOVED_LIST_COUNT && run->assignment.exchanged_rows_index_by_shape[s] != IR_NONE;
+             k++)
             count += (size_t)moved_rows_of_shape(run, rank, s, (enum moved_rows_list_kind)k).count;
     return count;
 }
@@ -135,7 +136,7 @@ const struct cuda_moved_row_pairs *cuda_moved_row_pairs_of_op(const struct cuda_
                                                               uint32_t op)
 {
     const uint32_t row =
-        rank->run->assignment.needed_rows_index_by_shape[rank->run->ir->op.shape[op]];
+        rank->run->assignment.exchanged_rows_index_by_shape[rank->run->ir->op.shape[op]];
     return row == IR_NONE ? NULL : &rank->moved_row_pair_lists[(size_t)row * MOVED_LIST_COUNT];
 }
 
@@ -154,11 +155,11 @@ static enum status upload_moved_row_pairs(struct cuda_rank *rank, struct cuda_mo
     const struct exec_run *run = rank->run;
     struct cuda_moved_row_pair *pair = heap_alloc(count + 1, sizeof *pair), *next = pair;
     rank->moved_row_pair_lists =
-        heap_zalloc((size_t)run->assignment.needed_rows_shape_count * MOVED_LIST_COUNT + 1,
+        heap_zalloc((size_t)run->assignment.exchanged_rows_shape_count * MOVED_LIST_COUNT + 1,
                     sizeof *rank->moved_row_pair_lists);
     for (uint32_t s = 0; s < run->ir->shape_count; s++)
         for (int k = 0;
-             k < MOVED_LIST_COUNT && run->assignment.needed_rows_index_by_shape[s] != IR_NONE;
+             k < MOVED_LIST_COUNT && run->assignment.exchanged_rows_index_by_shape[s] != IR_NONE;
              k++) {
             const struct moved_rows moved =
                 moved_rows_of_shape(run, rank->rank, s, (enum moved_rows_list_kind)k);
@@ -167,7 +168,7 @@ static enum status upload_moved_row_pairs(struct cuda_rank *rank, struct cuda_mo
                                                        moved_inner_row(&moved, i)};
             if (moved.count > 0)
                 qsort(next, (size_t)moved.count, sizeof *next, compare_by_inner_row);
-            rank->moved_row_pair_lists[(size_t)run->assignment.needed_rows_index_by_shape[s] *
+            rank->moved_row_pair_lists[(size_t)run->assignment.exchanged_rows_index_by_shape[s] *
                                            MOVED_LIST_COUNT +
                                        (size_t)k] =
                 (struct cuda_moved_row_pairs){at + (next - pair), moved.count};

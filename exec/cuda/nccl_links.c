@@ -149,7 +149,7 @@ bool nccl_launch(struct cuda_stream *stream, struct call *call)
     struct nccl_links *l = cuda_of_run(run)->nccl_links;
     uint32_t group = (uint32_t)work_comm_group(call->work), rank = stream->rank->rank;
     struct nccl_link *link = nccl_find_link(l, call->work);
-    const struct nccl_member_op p = nccl_member_op_of(
+    const struct nccl_member_op p = nccl_make_member_op(
         l, link, run->assignment.member_count_by_group[group],
         assignment_group_index(&run->assignment, rank, group), call, stream->handle);
     if (!nccl_enter_call(l, link))

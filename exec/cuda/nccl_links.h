@@ -81,9 +81,10 @@ struct nccl_member_op {
 };
 
 /* Returns an op's part for the member with index `index` among the `size` members of the link's group. */
-struct nccl_member_op nccl_member_op_of(const struct nccl_links *links,
-                                        const struct nccl_link *link, uint32_t size, uint32_t index,
-                                        const struct call *call, cudaStream_t stream);
+struct nccl_member_op nccl_make_member_op(const struct nccl_links *links,
+                                          const struct nccl_link *link, uint32_t size,
+                                          uint32_t index, const struct call *call,
+                                          cudaStream_t stream);
 
 /* Puts the part on its stream. Must be called between ncclGroupStart() and ncclGroupEnd(). scratch has
  * nccl_scratch_bytes() bytes. */

@@ -8,9 +8,10 @@ static const ncclDataType_t types[DTYPE_COUNT] = {
     [DTYPE_F64] = ncclFloat64,   [DTYPE_I32] = ncclInt32,   [DTYPE_U8] = ncclUint8,
 };
 
-struct nccl_member_op nccl_member_op_of(const struct nccl_links *links,
-                                        const struct nccl_link *link, uint32_t size, uint32_t index,
-                                        const struct call *call, cudaStream_t stream)
+struct nccl_member_op nccl_make_member_op(const struct nccl_links *links,
+                                          const struct nccl_link *link, uint32_t size,
+                                          uint32_t index, const struct call *call,
+                                          cudaStream_t stream)
 {
     enum dtype dtype =
         (enum dtype)(call->write_count > 0 ? &call->write[0] : &call->read[0])->dtype;
@@ -73,7 +74,7 @@ static ncclResult_t exchange_rows(const struct nccl_member_op *p)
 {
     struct operand y = p->call->write[0], x = p->call->read[0];
     const struct work *w = p->call->work;
-    const struct assignment_needed_rows *rows = p->call->needed_rows;
+    const struct assignment_exchanged_rows *rows = p->call->exchanged_rows;
     const int64_t *out =
         w->exchange.back ? rows->received.first_row_by_peer : rows->sent.first_row_by_peer;
     const int64_t *in =

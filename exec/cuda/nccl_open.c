@@ -116,7 +116,7 @@ static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const
     struct work work = *op->work;
     struct call call = *op;
     int64_t *each = NULL;
-    struct assignment_needed_rows rows;
+    struct assignment_exchanged_rows rows;
     call.work = &work;
     call.routed_rows = NULL;
     if (call.read_count == 0)
@@ -134,12 +134,12 @@ static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const
         each = heap_alloc(size + 1u, sizeof *each);
         for (uint32_t k = 0; k <= size; k++)
             each[k] = k;
-        rows = (struct assignment_needed_rows){
+        rows = (struct assignment_exchanged_rows){
             .sent.first_row_by_peer = each, .received.first_row_by_peer = each, .peer_count = size};
         work.exchange.rows = work.exchange.to = size;
         work.exchange.parts = work.exchange.width = 1;
         call.read[0].element_count = call.write[0].element_count = size;
-        call.needed_rows = &rows;
+        call.exchanged_rows = &rows;
     } else if (work.kind == WORK_REDUCE_SCATTER) {
         work.collective.relative = 0;
     }
@@ -151,7 +151,7 @@ static bool try_collective(struct nccl_opening *o, struct nccl_link *link, const
         return false;
     }
     call.write[0].data = (char *)call.read[0].data + reads;
-    const struct nccl_member_op p = nccl_member_op_of(
+    const struct nccl_member_op p = nccl_make_member_op(
         l, link, size, assignment_group_index(&o->run->assignment, o->run->first_rank, link->group),
         &call, l->stream);
     bool done = false;
@@ -270,7 +270,7 @@ static bool run_each_op_in_registered_memory(struct nccl_opening *o, struct nccl
         run_fill_call(run, rank, op, &call);
         if (cuda_op_moves_no_bytes(assignment, &call))
             continue;
-        const struct nccl_member_op p = nccl_member_op_of(
+        const struct nccl_member_op p = nccl_make_member_op(
             o->links, link, assignment->member_count_by_group[link->group],
             assignment_group_index(assignment, rank, link->group), &call, o->links->stream);
         if (!nccl_enter_call(o->links, link))
@@ -385,7 +385,7 @@ static enum status start_and_await_link_opening(struct nccl_opening *o, struct d
 static enum status open_links_watched(struct cuda *cuda, const ncclUniqueId *id,
                                       bool registers_memory, struct diag *diag)
 {
-    pthread_condattr_t monotonic_attributes;
+    pthread_condattr_t monotonic_cond_attributes;
     /* on the heap, because a thread that cannot be stopped goes on using it */
     struct nccl_opening *o = heap_zalloc(1, sizeof *o);
     o->links = cuda->nccl_links;
@@ -394,10 +394,10 @@ static enum status open_links_watched(struct cuda *cuda, const ncclUniqueId *id,
     o->registers_memory = registers_memory;
     o->device = cuda->rank_states[cuda->run->first_rank].device;
     pthread_mutex_init(&o->lock, NULL);
-    pthread_condattr_init(&monotonic_attributes);
-    pthread_condattr_setclock(&monotonic_attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&o->state_changed, &monotonic_attributes);
-    pthread_condattr_destroy(&monotonic_attributes);
+    pthread_condattr_init(&monotonic_cond_attributes);
+    pthread_condattr_setclock(&monotonic_cond_attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&o->state_changed, &monotonic_cond_attributes);
+    pthread_condattr_destroy(&monotonic_cond_attributes);
     enum status status = start_and_await_link_opening(o, diag);
     if (!cuda->nccl_links->has_unendable_call) {
         pthread_mutex_destroy(&o->lock);

@@ -79,7 +79,7 @@ static enum status check_types(const struct cuda *cuda, const struct call *call,
 }
 
 /* Returns the bytes of a norm's statistics. */
-static size_t statistics_bytes(const struct work *norm)
+static size_t norm_statistics_bytes(const struct work *norm)
 {
     return (size_t)norm->rows.rows * (norm->kind == WORK_LAYERNORM ? 2 : 1) * sizeof(float);
 }
@@ -130,7 +130,7 @@ static enum status prepare_op(struct cuda *cuda, uint32_t first, uint32_t rank, 
     if (cuda->run->options->uses_epilogues &&
         epilogue_addition_can_compute_norm(cuda->run->ir, op)) {
         prepared->computes_next_norm = cuda->prepared_ops[op + 1].is_computed_by_previous_op = true;
-        prepared->scratch_bytes = statistics_bytes(ir_work(cuda->run->ir, op + 1));
+        prepared->scratch_bytes = norm_statistics_bytes(ir_work(cuda->run->ir, op + 1));
         cuda->joined_norm_count++;
     }
     if (rank == first)

@@ -10,7 +10,7 @@
 
 /* ---- plans of products ---- */
 
-static uint8_t nonzero_flag(int64_t parameter)
+static uint8_t one_if_nonzero(int64_t parameter)
 {
     return parameter != 0;
 }
@@ -42,7 +42,7 @@ static struct product_shape product_shape_of(const struct call *call, int64_t ro
         .has_scales = w->matmul.scaling != SCALING_NONE,
         .scaling = (uint8_t)w->matmul.scaling,
         .y_type = call->write[0].dtype,
-        .accumulates = nonzero_flag(w->matmul.accumulate),
+        .accumulates = one_if_nonzero(w->matmul.accumulate),
         .has_bias = w->matmul.epilogue == EPILOGUE_BIAS,
         .a_align_log2 = product_address_alignment_log2(call->read[0].data),
         .b_align_log2 = product_address_alignment_log2(call->read[1].data),

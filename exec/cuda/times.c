@@ -132,11 +132,12 @@ static bool op_times_come_from_cupti(const struct exec_run *run)
 void cuda_forget_times(struct exec_run *run)
 {
     struct cupti_span *span;
-    size_t spans;
+    size_t span_count;
     char why[CUPTI_WHY];
     if (!run->options->times_by_cupti)
         return;
-    (void)cupti_take_spans(&span, &spans, why); /* drops the spans of failed and untimed runs */
+    (void)cupti_take_spans(&span, &span_count,
+                           why); /* drops the spans of failed and untimed runs */
     free(span);
     for (uint32_t r = run->first_rank; r < run->first_rank + run->rank_count; r++)
         for (uint32_t k = 0; k < assignment_op_count(&run->assignment, r); k++) {

@@ -16,7 +16,7 @@ static int more_pairs_first(const void *a, const void *b)
 }
 
 /* Returns the number of visible pairs in a group of `size` sequences. */
-static double visible_pairs_of_group(const struct packed_sequence *sequence, uint32_t size)
+static double visible_pairs_of_sequence_group(const struct packed_sequence *sequence, uint32_t size)
 {
     double pairs = 0;
     for (uint32_t i = 0; i < size; i++)
@@ -24,12 +24,12 @@ static double visible_pairs_of_group(const struct packed_sequence *sequence, uin
     return pairs;
 }
 
-static double largest_group_pairs(const struct packed_sequence *sequence, uint32_t groups,
-                                  uint32_t size)
+static double most_pairs_of_sequence_group(const struct packed_sequence *sequence, uint32_t groups,
+                                           uint32_t size)
 {
     double most = 0;
     for (uint32_t g = 0; g < groups; g++) {
-        double pairs = visible_pairs_of_group(sequence + (size_t)g * size, size);
+        double pairs = visible_pairs_of_sequence_group(sequence + (size_t)g * size, size);
         most = pairs > most ? pairs : most;
     }
     return most;
@@ -37,7 +37,8 @@ static double largest_group_pairs(const struct packed_sequence *sequence, uint32
 
 /* Distributes groups x size sequences over `groups` groups. If the largest group would not become smaller, the order
  * stays as it is. */
-static void distribute_sequences(struct packed_sequence *sequence, uint32_t groups, uint32_t size)
+static void distribute_sequences_over_groups(struct packed_sequence *sequence, uint32_t groups,
+                                             uint32_t size)
 {
     size_t count = (size_t)groups * size;
     struct packed_sequence *sorted = heap_alloc(2 * count, sizeof *sorted), *dealt = sorted + count;
@@ -53,7 +54,8 @@ static void distribute_sequences(struct packed_sequence *sequence, uint32_t grou
         dealt[(size_t)to * size + held[to]++] = sorted[i];
         pairs[to] += sorted[i].visible_pairs;
     }
-    if (largest_group_pairs(dealt, groups, size) < largest_group_pairs(sequence, groups, size))
+    if (most_pairs_of_sequence_group(dealt, groups, size) <
+        most_pairs_of_sequence_group(sequence, groups, size))
         memcpy(sequence, dealt, count * sizeof *sequence);
     free(pairs);
     free(held);
@@ -61,13 +63,15 @@ static void distribute_sequences(struct packed_sequence *sequence, uint32_t grou
 }
 
 /* Orders the groups by their visible pairs, the most first. Groups with equally many keep their order. */
-static void sort_groups_by_pairs(struct packed_sequence *sequence, uint32_t groups, uint32_t size)
+static void sort_sequence_groups_by_pairs(struct packed_sequence *sequence, uint32_t groups,
+                                          uint32_t size)
 {
     struct packed_sequence *moved = heap_alloc(size, sizeof *moved);
     for (uint32_t g = 1; g < groups; g++)
         for (uint32_t k = g; k > 0; k--) {
             struct packed_sequence *above = sequence + (size_t)(k - 1) * size;
-            if (visible_pairs_of_group(above, size) >= visible_pairs_of_group(above + size, size))
+            if (visible_pairs_of_sequence_group(above, size) >=
+                visible_pairs_of_sequence_group(above + size, size))
                 break;
             memcpy(moved, above, size * sizeof *moved);
             memcpy(above, above + size, size * sizeof *moved);
@@ -80,15 +84,17 @@ void packing_apply_balance(struct packed_batch *batch, const struct packing_opti
 {
     uint32_t own = batch->sequence_count / o->data_parallel_ranks;
     if (o->balance == BALANCE_RANKS_AND_MICRO_BATCHES)
-        distribute_sequences(batch->sequence, o->data_parallel_ranks, own);
+        distribute_sequences_over_groups(batch->sequence, o->data_parallel_ranks, own);
     for (uint32_t r = 0; r < o->data_parallel_ranks && o->balance != BALANCE_NONE; r++) {
         struct packed_sequence *first = batch->sequence + (size_t)r * own;
-        distribute_sequences(first, own / o->micro_batch_sequences, o->micro_batch_sequences);
-        sort_groups_by_pairs(first, own / o->micro_batch_sequences, o->micro_batch_sequences);
+        distribute_sequences_over_groups(first, own / o->micro_batch_sequences,
+                                         o->micro_batch_sequences);
+        sort_sequence_groups_by_pairs(first, own / o->micro_batch_sequences,
+                                      o->micro_batch_sequences);
     }
     double most = 0;
     for (uint32_t r = 0; r < o->data_parallel_ranks; r++) {
-        double pairs = visible_pairs_of_group(batch->sequence + (size_t)r * own, own);
+        double pairs = visible_pairs_of_sequence_group(batch->sequence + (size_t)r * own, own);
         if (pairs > most) {
             most = pairs;
             batch->fullest_rank = r;

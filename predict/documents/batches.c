@@ -12,7 +12,7 @@ static void set_documents_of_batch(struct request *request, struct arena *arena,
 {
     const struct packed_batch *batches = batch;
     struct documents *documents = arena_alloc(arena, sizeof *documents);
-    packed_batch_documents(&batches[i], request->seq, documents, arena);
+    packed_batch_fill_documents(&batches[i], request->seq, documents, arena);
     request->documents = documents;
 }
 
@@ -54,7 +54,7 @@ static int64_t simulated_layers_of_batches(const struct prediction *first)
             period = model->full_attention_every > 1 ? model->full_attention_every : 1;
     if (first->sim.counts.simulated_op_instances <= LONG_STEP_OPS ||
         first->ir.repeats.copies_per_gap > 0 || c->pp > 1 ||
-        c->activations == CHOICE_ACTIVATIONS_RATIO || c->scope != SCOPE_STEP ||
+        c->activations == CHOICE_ACTIVATIONS_RATIO || c->scope != SCOPE_WHOLE_STEP ||
         model->window_from_layer > 0)
         return 0;
     int64_t layers = LONG_STEP_OPS / ((int64_t)first->sim.counts.simulated_op_instances / all + 1);
@@ -74,8 +74,8 @@ static enum status predict_batches(struct batch_times *times, const struct predi
                                          .context = batch + from,
                                          .option = "--batches",
                                          .step_name = "batch",
-                                         .first_number = from};
-    struct repeated_step *answer = heap_zalloc(count + 1, sizeof *answer);
+                                         .number_of_first_step_in_message = from};
+    struct repeated_step_answer *answer = heap_zalloc(count + 1, sizeof *answer);
     enum status status = repeated_steps_predict(&steps, count, answer, diag);
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         times->step_s[from + i] = answer[i].step_s;

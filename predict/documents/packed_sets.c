@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum status packing_set_sizes(struct packing_options *sizes, const struct request *request,
-                              const struct choices *c, struct diag *diag)
+enum status packing_fill_sizes(struct packing_options *sizes, const struct request *request,
+                               const struct choices *c, struct diag *diag)
 {
     bool cut = request->ring_layout == RING_ZIGZAG_DOCUMENTS && c->cp > 1;
     sizes->sequence_tokens = c->seq;
@@ -73,19 +73,19 @@ static enum status pack_set(struct packed_set *packed_set, struct packed_sets *p
     if (status != STATUS_OK)
         return status;
     packed_set->typical_batch = find_typical_batch(packed_set);
-    packed_batch_documents(&packed_set->batch[packed_set->typical_batch],
-                           packed_set->packing_options.sequence_tokens, &packed_set->documents,
-                           &packed_sets->arena);
+    packed_batch_fill_documents(&packed_set->batch[packed_set->typical_batch],
+                                packed_set->packing_options.sequence_tokens, &packed_set->documents,
+                                &packed_sets->arena);
     return STATUS_OK;
 }
 
-enum status packed_sets_find(const struct packed_set **found, struct packed_sets *packed_sets,
-                             const struct request *request, const struct choices *choices,
-                             struct diag *diag)
+enum status packed_sets_find_or_pack(const struct packed_set **found,
+                                     struct packed_sets *packed_sets, const struct request *request,
+                                     const struct choices *choices, struct diag *diag)
 {
     struct packing_options sizes = {.policy = packed_sets->request.policy,
                                     .balance = packed_sets->request.balance};
-    enum status status = packing_set_sizes(&sizes, request, choices, diag);
+    enum status status = packing_fill_sizes(&sizes, request, choices, diag);
     for (size_t i = 0; status == STATUS_OK && i < packed_sets->set_count; i++)
         if (have_same_sizes(&packed_sets->packed_set[i]->packing_options, &sizes)) {
             *found = packed_sets->packed_set[i];

@@ -41,14 +41,14 @@ struct packed_sets {
 
 /* Fills the sizes of a step, and the multiple to which its layout rounds documents up. It leaves policy and balance to
  * the caller. If the multiple does not divide a sequence, it returns an error. */
-enum status packing_set_sizes(struct packing_options *sizes, const struct request *request,
-                              const struct choices *choices, struct diag *diag);
+enum status packing_fill_sizes(struct packing_options *sizes, const struct request *request,
+                               const struct choices *choices, struct diag *diag);
 
 /* Finds the packed set for the sizes of the step; if there is none, packs it. *found stays valid until
  * packed_sets_release(). */
-enum status packed_sets_find(const struct packed_set **found, struct packed_sets *packed_sets,
-                             const struct request *request, const struct choices *choices,
-                             struct diag *diag);
+enum status packed_sets_find_or_pack(const struct packed_set **found,
+                                     struct packed_sets *packed_sets, const struct request *request,
+                                     const struct choices *choices, struct diag *diag);
 void packed_sets_release(struct packed_sets *packed_sets);
 
 /* packed_set_batch_tokens() returns the tokens that belong to documents in batch number `batch`,

@@ -183,8 +183,8 @@ void packing_put_dropped_tokens(struct text *out, const struct packed_batch *bat
     text_puts(out, " tokens; --packing truncate cuts them and drops none");
 }
 
-void packed_batch_documents(const struct packed_batch *batch, int64_t seq,
-                            struct documents *documents, struct arena *arena)
+void packed_batch_fill_documents(const struct packed_batch *batch, int64_t seq,
+                                 struct documents *documents, struct arena *arena)
 {
     documents_init(documents, arena, batch->sequence_count);
     for (uint32_t s = 0; s < batch->sequence_count; s++) {

@@ -103,8 +103,8 @@ void packing_put_dropped_tokens(struct text *out, const struct packed_batch *bat
 
 /* Fills *documents for struct request from a packed batch; the padding of a sequence that is not full is one more
  * document. */
-void packed_batch_documents(const struct packed_batch *batch, int64_t seq,
-                            struct documents *documents, struct arena *arena);
+void packed_batch_fill_documents(const struct packed_batch *batch, int64_t seq,
+                                 struct documents *documents, struct arena *arena);
 
 /* Orders the sequences of a step by options->balance, as packing_pack_next_step() does, and finds the rank with the
  * most pairs. */

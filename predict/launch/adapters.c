@@ -123,10 +123,11 @@ static bool is_quantised_model(const struct launch *launch)
 {
     static const char *const marks[] = {"AWQ",   "GPTQ",  "AQLM",  "HQQ",      "-awq",
                                         "-gptq", "-Int4", "-Int8", "bnb-4bit", "bnb-8bit"};
-    bool marked = false;
+    bool has_quantised_mark = false;
     for (size_t i = 0; i < ARRAY_LEN(marks) && launch_has_field(launch, LAUNCH_MODEL); i++)
-        marked = marked || strstr(launch_field_text(launch, LAUNCH_MODEL), marks[i]) != NULL;
-    return marked;
+        has_quantised_mark =
+            has_quantised_mark || strstr(launch_field_text(launch, LAUNCH_MODEL), marks[i]) != NULL;
+    return has_quantised_mark;
 }
 
 /* If frozen weights are kept in 8 or 4 bits, adds the option frozen-weights. If they are, but that is not modelled,

@@ -12,16 +12,16 @@ static const struct launch_row json_rows[] = {
     {"train_micro_batch_size_per_gpu",     SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_MICRO_BATCH, NULL, NULL},
     {"gradient_accumulation_steps",        SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_ACCUMULATION, NULL, NULL},
     {"bf16.enabled",                       SETS, LAUNCH_SWITCH, LAUNCH_BF16, NULL, NULL},
-    {"bfloat16.enabled",                   ALSO, LAUNCH_SWITCH, LAUNCH_BF16, NULL, NULL},
+    {"bfloat16.enabled",                   SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_BF16, NULL, NULL},
     {"fp16.enabled",                       SETS, LAUNCH_SWITCH, LAUNCH_FP16, NULL, NULL},
     {"zero_optimization.stage",            SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_ZERO, NULL, NULL},
     {"zero_optimization.mics_shard_size",  SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_SHARD_RANKS, NULL, NULL},
     {"zero_optimization.offload_optimizer.device",     SETS, LAUNCH_TEXT,   LAUNCH_OPTIMIZER_DEVICE, NULL, NULL},
     {"zero_optimization.offload_optimizer.pin_memory", SETS, LAUNCH_SWITCH, LAUNCH_PINNED, NULL, NULL},
-    {"zero_optimization.cpu_offload",      ALSO, LAUNCH_SWITCH, LAUNCH_OPTIMIZER_OFFLOAD, NULL, NULL},
+    {"zero_optimization.cpu_offload",      SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_OPTIMIZER_OFFLOAD, NULL, NULL},
     {"activation_checkpointing.cpu_checkpointing", SETS, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS_HOST, NULL, NULL},
-    {"sequence_parallel_size",             ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_SP, NULL, NULL},
-    {"tensor_parallel.autotp_size",        ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_TP, NULL, NULL},
+    {"sequence_parallel_size",             SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_SP, NULL, NULL},
+    {"tensor_parallel.autotp_size",        SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_TP, NULL, NULL},
 
     {"zero_optimization.offload_param.device", UNMODELLED, "parameters on the host: they stay on the device here, which needs more memory; --parameters host --optimizer host keeps them there", NULL},
     {"zero_optimization.offload_optimizer.ratio", UNMODELLED, "all optimizer states go to the host here", NULL},
@@ -74,7 +74,7 @@ static const struct launch_row json_rows[] = {
     {"curriculum_learning.*",              UNMODELLED, "lengths that grow: the step of the whole length is predicted", NULL},
     {"data_efficiency.*",                  UNMODELLED, "lengths and layers that vary: the whole step is predicted", NULL},
     {"progressive_layer_drop.*",           UNMODELLED, "layers that are left out: all are predicted", NULL},
-    {"compile.deepcompile",                ALSO, LAUNCH_SWITCH, LAUNCH_COMPILE, NULL, NULL},
+    {"compile.deepcompile",                SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_COMPILE, NULL, NULL},
     {"compile.*",                          UNMODELLED, "a detail of DeepCompile, whose order of gathers and reductions is not predicted", NULL},
     {"moe.*",                              UNMODELLED, "experts: a dense model is predicted", NULL},
     {"hybrid_engine.*",                    UNMODELLED, "generation between steps: only the training step is predicted", NULL},
@@ -106,9 +106,9 @@ static const struct launch_row argument_rows[] = {
     {"--layernorm-epsilon",               SETS, LAUNCH_REAL_NUMBER, LAUNCH_NORM_EPS, NULL, NULL},
     {"--use-rotary-position-embeddings",  SETS, LAUNCH_SWITCH, LAUNCH_ROPE, NULL, NULL},
     {"--rotary-position-embeddings-theta", SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_ROPE_THETA, NULL, NULL},
-    {"--vocab-size",                      ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_VOCAB, NULL, NULL},
-    {"--tokenizer-type",                  ALSO, LAUNCH_TEXT,   LAUNCH_TOKENIZER, NULL, NULL},
-    {"--merge-file",                      ALSO, LAUNCH_ON_IF_GIVEN,  LAUNCH_MERGES, NULL, NULL},
+    {"--vocab-size",                      SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_VOCAB, NULL, NULL},
+    {"--tokenizer-type",                  SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_TOKENIZER, NULL, NULL},
+    {"--merge-file",                      SETS_AS_ALIAS, LAUNCH_ON_IF_GIVEN,  LAUNCH_MERGES, NULL, NULL},
     {"--seq-length",                      SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
     {"--max-position-embeddings",         SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_POSITIONS_MAX, NULL, NULL},
     {"--deepspeed",                       SETS, LAUNCH_SWITCH, LAUNCH_DEEPSPEED, NULL, NULL},
@@ -128,19 +128,19 @@ static const struct launch_row argument_rows[] = {
     {"--hidden-dropout",                  SETS, LAUNCH_REAL_NUMBER, LAUNCH_HIDDEN_DROPOUT, NULL, NULL},
     {"--deepspeed-activation-checkpointing", SETS, LAUNCH_SWITCH, LAUNCH_DEEPSPEED_CHECKPOINTS, NULL, NULL},
     {"--checkpoint-activations",          SETS, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS, NULL, NULL},
-    {"--checkpoint-in-cpu",               ALSO, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS_HOST, NULL, NULL},
-    {"--recompute-granularity",           ALSO, LAUNCH_TEXT,   LAUNCH_GRANULARITY, NULL, NULL},
-    {"--recompute-method",                ALSO, LAUNCH_TEXT,   LAUNCH_METHOD, NULL, NULL},
-    {"--recompute-num-layers",            ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_RECOMPUTED_LAYERS, NULL, NULL},
-    {"--recompute-activations",           ALSO, LAUNCH_SWITCH, LAUNCH_SELECTIVE, NULL, NULL},
+    {"--checkpoint-in-cpu",               SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS_HOST, NULL, NULL},
+    {"--recompute-granularity",           SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_GRANULARITY, NULL, NULL},
+    {"--recompute-method",                SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_METHOD, NULL, NULL},
+    {"--recompute-num-layers",            SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_RECOMPUTED_LAYERS, NULL, NULL},
+    {"--recompute-activations",           SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_SELECTIVE, NULL, NULL},
     {"--use-flash-attn-v2",               SETS, LAUNCH_SWITCH, LAUNCH_FLASH, NULL, NULL},
-    {"--use-flash-attn*",                 ALSO, LAUNCH_SWITCH, LAUNCH_FLASH, NULL, NULL},
+    {"--use-flash-attn*",                 SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_FLASH, NULL, NULL},
     {"--bf16",                            SETS, LAUNCH_SWITCH, LAUNCH_BF16, NULL, NULL},
     {"--fp16",                            SETS, LAUNCH_SWITCH, LAUNCH_FP16, NULL, NULL},
-    {"--num-experts",                     ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_EXPERTS, NULL, NULL},
-    {"--topk",                            ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_EXPERTS_A_TOKEN, NULL, NULL},
+    {"--num-experts",                     SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_EXPERTS, NULL, NULL},
+    {"--topk",                            SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_EXPERTS_A_TOKEN, NULL, NULL},
 
-    {"--cpu-optimizer",                   ALSO, LAUNCH_SWITCH, LAUNCH_OPTIMIZER_OFFLOAD, NULL, NULL},
+    {"--cpu-optimizer",                   SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_OPTIMIZER_OFFLOAD, NULL, NULL},
     {"--rotary-percent",                  UNMODELLED, "all of a head is rotated here: under 1 % of a step", "1.0 1"},
     {"--rampup-batch-size",               UNMODELLED, "the batch grows at the beginning: the step of the whole batch is predicted", NULL},
     {"--curriculum-learning*",            UNMODELLED, "lengths that grow: the step of the whole length is predicted", NULL},
@@ -163,7 +163,7 @@ const struct launch_table launch_deepspeed_json_table = {.row = json_rows,
                                                          .row_count = ARRAY_LEN(json_rows)};
 const struct launch_table launch_megatron_deepspeed_table = {.row = argument_rows,
                                                              .row_count = ARRAY_LEN(argument_rows),
-                                                             .shared_rows =
+                                                             .table_of_shared_rows =
                                                                  &launch_megatron_shared_table};
 
 /* ---- fields of choices ---- */
@@ -225,7 +225,7 @@ void launch_set_deepspeed_fields(struct launch *l, const struct choices *c)
     launch_set_count(l, LAUNCH_SP, c->cp * c->hp);
     launch_set_number(l, LAUNCH_DROPOUT, c->attention_dropout ? 0.1 : 0);
     launch_set_number(l, LAUNCH_HIDDEN_DROPOUT, 0);
-    if (expressible_recomputes(c)) {
+    if (expressible_choices_recompute(c)) {
         launch_set_count(l, LAUNCH_DEEPSPEED_CHECKPOINTS, 1);
         launch_set_count(l, LAUNCH_CHECKPOINTS, 1);
     }
@@ -269,7 +269,7 @@ static void add_recompute_options(struct launch *l)
     bool selective = launch_field_text_is(l, LAUNCH_GRANULARITY, "selective") ||
                      launch_is_on(l, LAUNCH_SELECTIVE);
     bool host = launch_is_on(l, LAUNCH_CHECKPOINTS_HOST);
-    if (!full && !selective && !l->has_framework[LAUNCH_MEGATRON_DEEPSPEED]) {
+    if (!full && !selective && !l->has_read_framework_file[LAUNCH_MEGATRON_DEEPSPEED]) {
         launch_add_remark_printf(
             l, REMARK_ASSUMED, "full recomputation", (struct loc){0},
             "the configuration does not say whether the program recomputes layers: "
@@ -300,7 +300,7 @@ static void add_batch_options(struct launch *l, struct launch_known_facts given,
 enum status launch_add_deepspeed_options(struct launch *l, struct launch_known_facts given,
                                          struct diag *diag)
 {
-    bool arguments = l->has_framework[LAUNCH_MEGATRON_DEEPSPEED];
+    bool arguments = l->has_read_framework_file[LAUNCH_MEGATRON_DEEPSPEED];
     struct launch_degrees d = {.tp = launch_count_or(l, LAUNCH_TP, 1),
                                .pp = launch_count_or(l, LAUNCH_PP, 1),
                                .cp = 1,

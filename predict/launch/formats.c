@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define NO_FRAMEWORK_READS_FORMAT LAUNCH_FRAMEWORK_COUNT
+#define FRAMEWORK_OF_UNREAD_FORMAT LAUNCH_FRAMEWORK_COUNT
 
 /* The columns are the members of struct launch_format: name, framework, keys, arguments, programs, advice_instead.
  * Formats that are not read come first, since some of them have keys of Trainer besides their own. Sources: the
@@ -14,44 +14,44 @@
  * levanter/main/train_lm.py, examples/configs of prime-rl. */
 /* clang-format off */
 static const struct launch_format formats[] = {
-    {"torchtune", NO_FRAMEWORK_READS_FORMAT,
+    {"torchtune", FRAMEWORK_OF_UNREAD_FORMAT,
      "tokenizer._component_ model._component_ optimizer._component_", NULL, "tune torchtune",
      "give its settings as options: the model's config.json as --model, tokenizer.max_seq_len as --seq, batch_size as "
      "--micro-batch, with --profile torchtitan --weights zero3"},
-    {"LitGPT", NO_FRAMEWORK_READS_FORMAT,
+    {"LitGPT", FRAMEWORK_OF_UNREAD_FORMAT,
      "train.micro_batch_size train.global_batch_size", NULL, "litgpt",
      "give its settings as options: the model as --model, train.max_seq_length as --seq, train.micro_batch_size as "
      "--micro-batch, train.global_batch_size as --batch, with --profile hf --weights zero3"},
-    {"NeMo", NO_FRAMEWORK_READS_FORMAT,
+    {"NeMo", FRAMEWORK_OF_UNREAD_FORMAT,
      "trainer.devices trainer.num_nodes model.micro_batch_size model.tensor_model_parallel_size policy.train_micro_batch_size "
      "cluster.gpus_per_node",
      NULL, "nemo_rl nemo_automodel",
      "give its settings as options: the model as --model, the length as --seq, micro_batch_size as --micro-batch, "
      "global_batch_size as --batch, tensor_model_parallel_size as --tp, pipeline_model_parallel_size as --pp, "
      "context_parallel_size as --cp, with --profile megatron"},
-    {"GPT-NeoX", NO_FRAMEWORK_READS_FORMAT,
+    {"GPT-NeoX", FRAMEWORK_OF_UNREAD_FORMAT,
      "pipe_parallel_size pipe-parallel-size model_parallel_size model-parallel-size", NULL, "deepy.py gpt-neox",
      "give its settings as options: num_layers, hidden_size and the like as --model layers=...,hidden=..., seq_length as "
      "--seq, train_micro_batch_size_per_gpu as --micro-batch, pipe_parallel_size as --pp, model_parallel_size as --tp, "
      "with --profile deepspeed"},
-    {"MaxText", NO_FRAMEWORK_READS_FORMAT,
+    {"MaxText", FRAMEWORK_OF_UNREAD_FORMAT,
      "base_emb_dim base_num_decoder_layers ici_fsdp_parallelism dcn_data_parallelism max_target_length", NULL, "MaxText maxtext",
      "give its settings as options: base_emb_dim and the like as --model layers=...,hidden=..., max_target_length as "
      "--seq, per_device_batch_size as --micro-batch, with --weights zero3"},
-    {"Levanter", NO_FRAMEWORK_READS_FORMAT,
+    {"Levanter", FRAMEWORK_OF_UNREAD_FORMAT,
      "trainer.train_batch_size trainer.mp", NULL, "levanter",
      "give its settings as options: model as --model, the length as --seq, trainer.train_batch_size as --batch, with "
      "--weights zero3"},
-    {"ColossalAI", NO_FRAMEWORK_READS_FORMAT, NULL, NULL, "colossalai colossal_llama",
+    {"ColossalAI", FRAMEWORK_OF_UNREAD_FORMAT, NULL, NULL, "colossalai colossal_llama",
      "give its settings as options: --model, --seq, --micro-batch, --tp, --pp, --zero"},
-    {"xtuner", NO_FRAMEWORK_READS_FORMAT, NULL, NULL, "xtuner",
+    {"xtuner", FRAMEWORK_OF_UNREAD_FORMAT, NULL, NULL, "xtuner",
      "give its settings as options: --model, --seq, --micro-batch, with --profile hf or deepspeed"},
-    {"Composer", NO_FRAMEWORK_READS_FORMAT, NULL, NULL, "composer", "give the YAML file that the command names"},
-    {"Kubernetes", NO_FRAMEWORK_READS_FORMAT, "apiVersion", NULL, NULL,
+    {"Composer", FRAMEWORK_OF_UNREAD_FORMAT, NULL, NULL, "composer", "give the YAML file that the command names"},
+    {"Kubernetes", FRAMEWORK_OF_UNREAD_FORMAT, "apiVersion", NULL, NULL,
      "give the command that its container runs, between quotes, or the script"},
-    {"SkyPilot", NO_FRAMEWORK_READS_FORMAT, "resources.accelerators", NULL, NULL,
+    {"SkyPilot", FRAMEWORK_OF_UNREAD_FORMAT, "resources.accelerators", NULL, NULL,
      "give the command under run, between quotes, or the script"},
-    {"Docker Compose", NO_FRAMEWORK_READS_FORMAT, "services.", NULL, NULL,
+    {"Docker Compose", FRAMEWORK_OF_UNREAD_FORMAT, "services.", NULL, NULL,
      "give the command that the service runs, between quotes, or the script"},
 
     {"Accelerate", LAUNCH_ACCELERATE, "distributed_type compute_environment", NULL, NULL, NULL},
@@ -74,7 +74,7 @@ static const struct launch_format formats[] = {
     {"DeepSpeed", LAUNCH_DEEPSPEED_JSON,
      "train_batch_size train_micro_batch_size_per_gpu zero_optimization. fp16.enabled bf16.enabled bfloat16.enabled",
      NULL, NULL, NULL},
-    {"a program under DeepSpeed", LAUNCH_LAUNCHER, NULL, "--deepspeed_config --deepspeed", NULL, NULL},
+    {"a program under DeepSpeed", LAUNCH_LAUNCHER_PROGRAM, NULL, "--deepspeed_config --deepspeed", NULL, NULL},
 };
 /* clang-format on */
 

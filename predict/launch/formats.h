@@ -30,16 +30,16 @@ struct launch_format {
  * formats of table files are tried before them. */
 const struct launch_format *launch_formats(size_t *count);
 
-/* Returns the first format that lists a key or an argument of the settings, or its engine (launch_format_of_engine()).
- * Returns NULL if no format does. */
+/* Returns the first format that lists a key or an argument of the settings, or its engine
+ * (launch_format_of_matching_engine()). Returns NULL if no format does. */
 const struct launch_format *launch_format_of_settings(const struct launch *launch,
                                                       const struct settings *settings);
 
 /* Returns the format of another engine of the format's framework if that engine's format lists a key or an argument of
  * the settings; else returns `format`. */
-const struct launch_format *launch_format_of_engine(const struct launch *launch,
-                                                    const struct launch_format *format,
-                                                    const struct settings *settings);
+const struct launch_format *launch_format_of_matching_engine(const struct launch *launch,
+                                                             const struct launch_format *format,
+                                                             const struct settings *settings);
 
 /* Returns the format of the program that a command starts; NULL: no format lists the program. The program may be the
  * command's first word, a module after -m or --module, or the word before the program's arguments. first_argument: the

@@ -52,7 +52,7 @@ static const char *framework_of_engine(const struct launch_format *format)
 }
 
 /* Returns the i-th format in the order in which they are tried; NULL: there are fewer. */
-static const struct launch_format *format_by_order(const struct launch *launch, size_t i)
+static const struct launch_format *format_at_index(const struct launch *launch, size_t i)
 {
     size_t tables = launch->tables == NULL ? 0 : launch->tables->file_count;
     if (i < tables)
@@ -65,18 +65,18 @@ static const struct launch_format *format_by_order(const struct launch *launch, 
 const struct launch_format *launch_format_of_settings(const struct launch *launch,
                                                       const struct settings *settings)
 {
-    const struct launch_format *format = format_by_order(launch, 0);
+    const struct launch_format *format = format_at_index(launch, 0);
     for (size_t f = 1; format != NULL && !has_key_of_format(format, settings); f++)
-        format = format_by_order(launch, f);
-    return launch_format_of_engine(launch, format, settings);
+        format = format_at_index(launch, f);
+    return launch_format_of_matching_engine(launch, format, settings);
 }
 
-const struct launch_format *launch_format_of_engine(const struct launch *launch,
-                                                    const struct launch_format *format,
-                                                    const struct settings *settings)
+const struct launch_format *launch_format_of_matching_engine(const struct launch *launch,
+                                                             const struct launch_format *format,
+                                                             const struct settings *settings)
 {
     const struct launch_format *engine;
-    for (size_t f = 0; format != NULL && (engine = format_by_order(launch, f)) != NULL; f++) {
+    for (size_t f = 0; format != NULL && (engine = format_at_index(launch, f)) != NULL; f++) {
         const char *of = framework_of_engine(engine);
         if (of != NULL && strcmp(of, format->name) == 0 && has_key_of_format(engine, settings))
             return engine;
@@ -109,8 +109,8 @@ const struct launch_format *launch_format_of_command(const struct launch *launch
         bool module = strcmp(before, "-m") == 0 || strcmp(before, "--module") == 0;
         if (i > 0 && i + 1 != first_argument && !module)
             continue;
-        const struct launch_format *format = format_by_order(launch, 0);
-        for (size_t f = 0; format != NULL; format = format_by_order(launch, ++f))
+        const struct launch_format *format = format_at_index(launch, 0);
+        for (size_t f = 0; format != NULL; format = format_at_index(launch, ++f))
             if (format->programs != NULL && lists_program(format->programs, command->word[i].text))
                 return format;
     }

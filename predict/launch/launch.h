@@ -28,7 +28,7 @@ enum launch_field {
     LAUNCH_FIELD_COUNT
 };
 
-struct launch_value {
+struct launch_field_value {
     /* the field has a value: a setting gives or implies it, or it follows from others */
     bool is_given;
     /* the value is that of a table file's row of use `implies` or `unset`; a setting that gives the field replaces
@@ -50,7 +50,7 @@ enum launch_framework {
     LAUNCH_TRAINER, /* TRL's scripts, and others of Hugging Face's Trainer */
     LAUNCH_FOUNDRY,
     LAUNCH_FRAMEWORK_OF_TABLE_FILE, /* a framework of a table file (launch/NAME.csv) */
-    LAUNCH_LAUNCHER, /* torchrun, deepspeed, accelerate launch, srun; DeepSpeed's arguments of any program */
+    LAUNCH_LAUNCHER_PROGRAM, /* torchrun, deepspeed, accelerate launch, srun; DeepSpeed's arguments of any program */
     LAUNCH_FRAMEWORK_COUNT
 };
 
@@ -86,7 +86,7 @@ struct launch_table {
     const struct launch_row *row;
     size_t row_count;
     /* the table of the rows that the framework shares with another one; NULL: it shares none */
-    const struct launch_table *shared_rows;
+    const struct launch_table *table_of_shared_rows;
 };
 const struct launch_table *launch_table(enum launch_framework framework);
 
@@ -130,9 +130,9 @@ struct launch {
     struct launch_tables *loaded_tables;
     /* the table file of the framework whose file was read; NULL: it has none */
     const struct launch_table_file *table_file;
-    struct launch_value field_value[LAUNCH_FIELD_COUNT];
-    bool has_framework[LAUNCH_FRAMEWORK_COUNT]; /* the kinds of files that were read */
-    struct launch_remark *remark;               /* heap */
+    struct launch_field_value field_value[LAUNCH_FIELD_COUNT];
+    bool has_read_framework_file[LAUNCH_FRAMEWORK_COUNT]; /* the kinds of files that were read */
+    struct launch_remark *remark;                         /* heap */
     size_t remark_count, remark_capacity;
     struct launch_option option[LAUNCH_OPTIONS_MAX];
     size_t option_count;

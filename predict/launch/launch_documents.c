@@ -74,7 +74,7 @@ static enum document_naming naming_of_document(const struct launch *launch,
                                                const struct shell_file_from_here_document *document)
 {
     if (!launch_has_field(launch, LAUNCH_DEEPSPEED_CONFIG) || document->file == NULL)
-        return launch->has_framework[LAUNCH_MEGATRON] ? NAMED_OTHER : NAMED_NONE;
+        return launch->has_read_framework_file[LAUNCH_MEGATRON] ? NAMED_OTHER : NAMED_NONE;
     const char *path = launch_field_text(launch, LAUNCH_DEEPSPEED_CONFIG);
     return strcmp(base_name(path), base_name(document->file)) == 0 ? NAMED_THIS : NAMED_OTHER;
 }

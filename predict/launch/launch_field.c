@@ -26,8 +26,8 @@ static bool must_field_be_positive(enum launch_field field)
 enum status launch_set_field(struct launch *launch, const struct launch_row *row,
                              const struct setting *setting, struct diag *diag)
 {
-    struct launch_value *value = &launch->field_value[row->field], before = *value;
-    struct launch_value read = {.is_given = true, .place = setting->place};
+    struct launch_field_value *value = &launch->field_value[row->field], before = *value;
+    struct launch_field_value read = {.is_given = true, .place = setting->place};
     /* torchrun starts as many ranks on a node as it has GPUs if the number of ranks is "gpu" */
     bool is_one_rank_per_gpu = setting->value != NULL && row->field == LAUNCH_GPUS_A_NODE &&
                                strcmp(setting->value, "gpu") == 0;

@@ -22,8 +22,8 @@ const char *launch_framework_name(struct launch *launch, enum launch_framework f
 
 bool launch_is_of_family(const struct launch *launch, enum launch_framework framework)
 {
-    return launch->has_framework[framework] ||
-           (launch->has_framework[LAUNCH_FRAMEWORK_OF_TABLE_FILE] &&
+    return launch->has_read_framework_file[framework] ||
+           (launch->has_read_framework_file[LAUNCH_FRAMEWORK_OF_TABLE_FILE] &&
             launch->table_file->family == framework);
 }
 
@@ -42,7 +42,7 @@ enum status launch_use_table_file_of_format(struct launch *launch,
     return STATUS_OK;
 }
 
-enum status launch_check_frameworks(struct launch *launch, struct diag *diag)
+enum status launch_refuse_mixed_frameworks(struct launch *launch, struct diag *diag)
 {
     static const enum launch_framework exclusive[] = {LAUNCH_TORCHTITAN, LAUNCH_MEGATRON,
                                                       LAUNCH_MEGATRON_DEEPSPEED, LAUNCH_FOUNDRY,
@@ -51,11 +51,11 @@ enum status launch_check_frameworks(struct launch *launch, struct diag *diag)
         for (int other = 0; other < LAUNCH_FRAMEWORK_COUNT; other++) {
             bool pair = exclusive[i] == LAUNCH_MEGATRON_DEEPSPEED && other == LAUNCH_DEEPSPEED_JSON;
             pair = pair || (exclusive[i] == LAUNCH_FRAMEWORK_OF_TABLE_FILE &&
-                            launch->has_framework[exclusive[i]] &&
+                            launch->has_read_framework_file[exclusive[i]] &&
                             launch->table_file->family == LAUNCH_TRAINER &&
                             (other == LAUNCH_DEEPSPEED_JSON || other == LAUNCH_ACCELERATE));
-            if (launch->has_framework[exclusive[i]] && launch->has_framework[other] &&
-                other != (int)exclusive[i] && !pair)
+            if (launch->has_read_framework_file[exclusive[i]] &&
+                launch->has_read_framework_file[other] && other != (int)exclusive[i] && !pair)
                 return diag_error(diag, (struct loc){.name = "--from"}, STATUS_BAD_INPUT,
                                   "%s and %s cannot be combined, as they start "
                                   "different programs; leave one of them out",

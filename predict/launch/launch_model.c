@@ -108,8 +108,8 @@ const char *launch_hub_path(const struct transformer *model)
     const char *found = NULL;
     for (int named = 1; named >= 0;
          named--) { /* presets of the model's name are read before all others */
-        struct hub_model_path hub;
-        for (size_t i = 0; found == NULL && (hub = hub_model_path_at(i)).path != NULL; i++) {
+        struct hub_model_with_preset hub;
+        for (size_t i = 0; found == NULL && (hub = hub_model_at(i)).path != NULL; i++) {
             struct transformer known;
             bool same = model->name != NULL && strcmp(hub.preset_or_fields, model->name) == 0;
             if (same == named &&

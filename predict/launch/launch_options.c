@@ -15,7 +15,7 @@ static void remark_missing_model_or_length(struct launch *launch, struct launch_
 {
     if (!given.is_model_known && !launch_has_option(launch, "model") &&
         !launch_has_field(launch, LAUNCH_MODEL) && !launch_has_field(launch, LAUNCH_FLAVOR) &&
-        !launch->has_framework[LAUNCH_TORCHTITAN])
+        !launch->has_read_framework_file[LAUNCH_TORCHTITAN])
         launch_add_remark_printf(launch, REMARK_KNOWN_IN_RUN_ONLY, "the model", (struct loc){0},
                                  "no file says it: give its config.json with --from, or --model");
     if (!given.is_sequence_length_known && !launch_has_option(launch, "seq"))
@@ -29,7 +29,7 @@ static void set_length_of_prompt_plus_answer(struct launch *launch)
 {
     int64_t prompt = launch_count_or(launch, LAUNCH_PROMPT, 0);
     int64_t answer = launch_count_or(launch, LAUNCH_ANSWER, 0);
-    const struct launch_value *last = &launch->field_value[LAUNCH_ANSWER];
+    const struct launch_field_value *last = &launch->field_value[LAUNCH_ANSWER];
     if (launch_has_field(launch, LAUNCH_SEQ) || prompt <= 0 || answer <= 0)
         return;
     struct loc at = last->place;
@@ -47,7 +47,7 @@ static void set_global_batch_of_accumulation(struct launch *launch, int64_t gpus
     const int64_t micro = launch_count_or(launch, LAUNCH_MICRO_BATCH, 1);
     const int64_t accumulation = launch_count_or(launch, LAUNCH_ACCUMULATION, 1);
     int64_t ranks = 1;
-    if (!launch->has_framework[LAUNCH_FRAMEWORK_OF_TABLE_FILE] ||
+    if (!launch->has_read_framework_file[LAUNCH_FRAMEWORK_OF_TABLE_FILE] ||
         launch->table_file->family != LAUNCH_MEGATRON ||
         !launch_has_field(launch, LAUNCH_ACCUMULATION) ||
         launch_has_field(launch, LAUNCH_GLOBAL_BATCH) || micro < 1 || micro > 1 << 20 ||
@@ -61,7 +61,7 @@ static void set_global_batch_of_accumulation(struct launch *launch, int64_t gpus
     }
     if (gpus < ranks)
         return;
-    const struct launch_value from = launch->field_value[LAUNCH_ACCUMULATION];
+    const struct launch_field_value from = launch->field_value[LAUNCH_ACCUMULATION];
     launch_set_count(launch, LAUNCH_GLOBAL_BATCH, micro * accumulation * (gpus / ranks));
     launch->field_value[LAUNCH_GLOBAL_BATCH].place = from.place;
     launch->field_value[LAUNCH_GLOBAL_BATCH].setting_name = from.setting_name;
@@ -92,7 +92,7 @@ static void set_micro_batch_of_tokens(struct launch *launch, int64_t gpus)
     int64_t micro = tokens < seq ? 1 : tokens / seq;
     while (micro > 1 && own > 0 && own % micro != 0)
         micro--;
-    const struct launch_value from = launch->field_value[LAUNCH_MICRO_TOKENS];
+    const struct launch_field_value from = launch->field_value[LAUNCH_MICRO_TOKENS];
     launch_set_count(launch, LAUNCH_MICRO_BATCH, micro);
     launch->field_value[LAUNCH_MICRO_BATCH].place = from.place;
     launch->field_value[LAUNCH_MICRO_BATCH].setting_name = from.setting_name;
@@ -326,7 +326,7 @@ static void set_gpus_and_batch_of_data_ranks(struct launch *launch)
 {
     static const enum launch_field degrees[] = {LAUNCH_DP_SHARD, LAUNCH_TP, LAUNCH_PP, LAUNCH_CP};
     int64_t ranks = 1, dp = launch_count_or(launch, LAUNCH_DP_SHARD, 0);
-    if (!launch->has_framework[LAUNCH_FRAMEWORK_OF_TABLE_FILE] ||
+    if (!launch->has_read_framework_file[LAUNCH_FRAMEWORK_OF_TABLE_FILE] ||
         launch->table_file->family != LAUNCH_MEGATRON || dp < 1)
         return;
     for (size_t i = 0; i < ARRAY_LEN(degrees); i++) {
@@ -337,7 +337,7 @@ static void set_gpus_and_batch_of_data_ranks(struct launch *launch)
     }
     int64_t micro = launch_count_or(launch, LAUNCH_MICRO_BATCH, 1);
     int64_t accumulation = launch_count_or(launch, LAUNCH_ACCUMULATION, 1);
-    struct launch_value from = launch->field_value[LAUNCH_DP_SHARD];
+    struct launch_field_value from = launch->field_value[LAUNCH_DP_SHARD];
     if (!launch_has_field(launch, LAUNCH_PROCESSES)) {
         launch_set_count(launch, LAUNCH_PROCESSES, ranks);
         launch->field_value[LAUNCH_PROCESSES].place = from.place;
@@ -463,8 +463,8 @@ static enum status add_dispatcher_option(struct launch *l, struct diag *diag)
              launch_field_text_is(l, LAUNCH_DISPATCHER, "allgather"))
         launch_add_option(l, LAUNCH_DISPATCHER, "dispatcher",
                           launch_field_text(l, LAUNCH_DISPATCHER));
-    else if (!launch_has_field(l, LAUNCH_DISPATCHER) && l->has_framework[LAUNCH_MEGATRON] &&
-             l->table_file == NULL)
+    else if (!launch_has_field(l, LAUNCH_DISPATCHER) &&
+             l->has_read_framework_file[LAUNCH_MEGATRON] && l->table_file == NULL)
         launch_add_option(l, LAUNCH_EP, "dispatcher", "allgather");
     return STATUS_OK;
 }
@@ -507,18 +507,20 @@ static enum status add_experts_options(struct launch *l, struct diag *diag)
 static enum status add_framework_options(struct launch *launch, struct launch_known_facts given,
                                          struct diag *diag)
 {
-    if (launch->has_framework[LAUNCH_TORCHTITAN])
+    if (launch->has_read_framework_file[LAUNCH_TORCHTITAN])
         return launch_add_torchtitan_options(launch, given, diag);
-    if (launch->has_framework[LAUNCH_MEGATRON])
+    if (launch->has_read_framework_file[LAUNCH_MEGATRON])
         return launch_add_megatron_options(launch, given, diag);
-    if (launch->has_framework[LAUNCH_FOUNDRY])
+    if (launch->has_read_framework_file[LAUNCH_FOUNDRY])
         return launch_add_foundry_options(launch, given, diag);
     if (launch_is_of_family(launch, LAUNCH_MEGATRON))
         return launch_add_megatron_options(launch, given, diag);
-    if (launch_is_of_family(launch, LAUNCH_TRAINER) || launch->has_framework[LAUNCH_ACCELERATE])
+    if (launch_is_of_family(launch, LAUNCH_TRAINER) ||
+        launch->has_read_framework_file[LAUNCH_ACCELERATE])
         return launch_add_trainer_options(launch, given, diag);
-    if (launch->has_framework[LAUNCH_MEGATRON_DEEPSPEED] ||
-        launch->has_framework[LAUNCH_DEEPSPEED_JSON] || launch->has_framework[LAUNCH_LAUNCHER])
+    if (launch->has_read_framework_file[LAUNCH_MEGATRON_DEEPSPEED] ||
+        launch->has_read_framework_file[LAUNCH_DEEPSPEED_JSON] ||
+        launch->has_read_framework_file[LAUNCH_LAUNCHER_PROGRAM])
         return launch_add_deepspeed_options(launch, given, diag);
     return STATUS_OK;
 }

@@ -9,7 +9,7 @@
 
 /* ---- fields ---- */
 
-/* True if the field has a value (is_given of struct launch_value). */
+/* True if the field has a value (is_given of struct launch_field_value). */
 bool launch_has_field(const struct launch *launch, enum launch_field field);
 /* Returns the field's count; `otherwise` if the field is not set. launch_number_or() does the same for a number. */
 int64_t launch_count_or(const struct launch *launch, enum launch_field field, int64_t otherwise);
@@ -58,7 +58,7 @@ bool launch_has_option(const struct launch *launch, const char *name);
 /* ---- settings into fields ---- */
 
 /* Fails if files of two frameworks were read that cannot run together. */
-enum status launch_check_frameworks(struct launch *launch, struct diag *diag);
+enum status launch_refuse_mixed_frameworks(struct launch *launch, struct diag *diag);
 struct launch_format;
 /* If a table file describes the format, sets launch->table_file to it. Fails if files of another framework with a table
  * file were read before. */
@@ -81,7 +81,7 @@ bool launch_is_predicted_value(const char *usual, const char *value);
 /* Fills *value from the text of a setting of a kind. text NULL: the setting has no value, as a flag. Returns false if
  * the text is of another kind, if it is a whole number whose absolute value exceeds INT32_MAX, or if it is NULL and the
  * kind needs one. */
-bool launch_parse_value(enum launch_kind kind, const char *text, struct launch_value *value);
+bool launch_parse_value(enum launch_kind kind, const char *text, struct launch_field_value *value);
 const struct launch_row *launch_row_find_by_setting(enum launch_framework framework,
                                                     const char *name);
 

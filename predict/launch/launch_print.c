@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_row_written(const struct launch *launch, const struct launch_row *row)
+static bool is_row_to_be_written(const struct launch *launch, const struct launch_row *row)
 {
     return row->meaning == LAUNCH_SETS_FIELD && launch_has_field(launch, row->field);
 }
@@ -20,7 +20,7 @@ static void print_arguments(struct text *out, const struct launch *launch,
 {
     for (size_t i = 0; i < table->row_count; i++) {
         const struct launch_row *row = &table->row[i];
-        if (!is_row_written(launch, row) ||
+        if (!is_row_to_be_written(launch, row) ||
             (row->kind == LAUNCH_SWITCH && !launch_is_on(launch, row->field)))
             continue;
         text_puts(out, row->setting_pattern);
@@ -53,7 +53,7 @@ static void print_toml(struct text *out, const struct launch *launch,
     const char *open = NULL; /* the name whose table is written */
     for (size_t i = 0; i < table->row_count; i++) {
         const struct launch_row *row = &table->row[i];
-        if (!is_row_written(launch, row))
+        if (!is_row_to_be_written(launch, row))
             continue;
         size_t size = strcspn(row->setting_pattern, ".") + 1;
         if (open == NULL || strncmp(open, row->setting_pattern, size) != 0)
@@ -101,7 +101,7 @@ static void print_json(struct text *out, const struct launch *launch,
     json_begin_object(&json, NULL);
     for (size_t i = 0; i < table->row_count; i++) {
         const struct launch_row *row = &table->row[i];
-        if (!is_row_written(launch, row))
+        if (!is_row_to_be_written(launch, row))
             continue;
         unsigned shared = count_shared_name_parts(last, row->setting_pattern);
         for (; depth > shared; depth--)
@@ -180,7 +180,7 @@ static void add_settings_of_table_file(struct printed_settings *items, struct la
             }
         if (means == NULL || (row->use == TABLE_USE_SETS && *once))
             continue;
-        const char *value = launch_table_setting_value(row, means, &l->arena);
+        const char *value = launch_table_value_to_write(row, means, &l->arena);
         if (value == NULL)
             continue;
         if (row->use == TABLE_USE_SETS)
@@ -196,7 +196,7 @@ static void add_settings_of_table(struct printed_settings *items, const struct l
     const struct launch_table *table = launch_table(framework);
     for (size_t i = 0; i < table->row_count; i++) {
         const struct launch_row *row = &table->row[i];
-        if (!is_row_written(l, row) || items->is_field_written[row->field])
+        if (!is_row_to_be_written(l, row) || items->is_field_written[row->field])
             continue;
         items->is_field_written[row->field] = true;
         bool flag = row->setting_pattern[0] == '-' && row->kind == LAUNCH_SWITCH;
@@ -250,7 +250,7 @@ static void print_accelerate_command(struct text *out, const struct printed_sett
 static void print_trl(struct text *out, const struct launch *l)
 {
     struct printed_settings items = {.count = 0};
-    add_settings_of_table(&items, l, LAUNCH_LAUNCHER);
+    add_settings_of_table(&items, l, LAUNCH_LAUNCHER_PROGRAM);
     if (launch_has_field(l, LAUNCH_FSDP))
         add_printed_setting(&items, "--fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP");
     add_settings_of_table(&items, l, LAUNCH_TRAINER);

@@ -309,7 +309,7 @@ static enum launch_framework framework_of_arguments(const struct launch_format *
         deepspeed = deepspeed || strncmp(settings->row[i].name, "--ds-sequence", 13) == 0;
     if (format->framework == LAUNCH_MEGATRON)
         return deepspeed ? LAUNCH_MEGATRON_DEEPSPEED : LAUNCH_MEGATRON;
-    if (format->framework != LAUNCH_LAUNCHER)
+    if (format->framework != LAUNCH_LAUNCHER_PROGRAM)
         rename_arguments_as_in_files(settings);
     return format->framework;
 }
@@ -501,13 +501,13 @@ static enum status set_fields_of_script(struct launch *launch, const char *name,
                                         const struct launch_format *format, struct diag *diag)
 {
     format = format == NULL ? launch_format_of_settings(launch, settings)
-                            : launch_format_of_engine(launch, format, settings);
+                            : launch_format_of_matching_engine(launch, format, settings);
     if (!is_format_read(format)) {
         const struct launch_format *named = launch_format_of_named_files(launch);
         format = named != NULL ? named : format;
     }
     if (!is_format_read(format) && launch->named_file_count > 0)
-        return launch_set_fields(launch, LAUNCH_LAUNCHER, settings, diag);
+        return launch_set_fields(launch, LAUNCH_LAUNCHER_PROGRAM, settings, diag);
     if (!is_format_read(format))
         return launch_format_error_unread(
             format, (struct loc){.name = name, .line = launched == NULL ? 0 : launched->line},
@@ -655,14 +655,15 @@ enum status launch_read(struct launch *launch, const char *path, struct diag *di
     launch->script_folder = ".";
     enum status status = line ? launch_read_text(launch, "the line", path, strlen(path), diag)
                               : read_one_file(launch, path, diag);
-    const struct launch_value *config = &launch->field_value[LAUNCH_DEEPSPEED_CONFIG];
-    if (status == STATUS_OK && config->is_given && !launch->has_framework[LAUNCH_DEEPSPEED_JSON])
+    const struct launch_field_value *config = &launch->field_value[LAUNCH_DEEPSPEED_CONFIG];
+    if (status == STATUS_OK && config->is_given &&
+        !launch->has_read_framework_file[LAUNCH_DEEPSPEED_JSON])
         launch_queue_named_file(launch, config->text, config->place);
     launch->is_reading_named_file = true;
     for (size_t i = before; i < launch->named_file_count && status == STATUS_OK; i++) {
         status = read_one_file(launch, launch->files_named_by_script[i], diag);
         if (status == STATUS_OK && config->is_given &&
-            !launch->has_framework[LAUNCH_DEEPSPEED_JSON])
+            !launch->has_read_framework_file[LAUNCH_DEEPSPEED_JSON])
             launch_queue_named_file(launch, config->text, config->place);
     }
     launch->is_reading_named_file = false;

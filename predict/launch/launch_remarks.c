@@ -36,7 +36,7 @@ void launch_add_remark_printf(struct launch *launch, enum launch_remark_kind kin
 void launch_remark_on_field(struct launch *launch, enum launch_remark_kind kind,
                             enum launch_field field, const char *format, ...)
 {
-    const struct launch_value *value = &launch->field_value[field];
+    const struct launch_field_value *value = &launch->field_value[field];
     va_list args;
     va_start(args, format);
     launch_add_remark(
@@ -49,7 +49,7 @@ void launch_remark_on_field(struct launch *launch, enum launch_remark_kind kind,
 enum status launch_field_error(const struct launch *launch, enum launch_field field,
                                struct diag *diag, const char *format, ...)
 {
-    const struct launch_value *value = &launch->field_value[field];
+    const struct launch_field_value *value = &launch->field_value[field];
     char text[512];
     va_list args;
     va_start(args, format);

@@ -39,7 +39,7 @@ bool launch_field_text_is(const struct launch *launch, enum launch_field field, 
 
 void launch_set_count(struct launch *launch, enum launch_field field, int64_t count)
 {
-    launch->field_value[field] = (struct launch_value){
+    launch->field_value[field] = (struct launch_field_value){
         .is_given = true,
         .whole_number = count,
         .real_number = (double)count,
@@ -50,14 +50,14 @@ void launch_set_count(struct launch *launch, enum launch_field field, int64_t co
 void launch_set_number(struct launch *launch, enum launch_field field, double number)
 {
     launch->field_value[field] =
-        (struct launch_value){.is_given = true,
-                              .real_number = number,
-                              .text = arena_printf(&launch->arena, "%g", number)};
+        (struct launch_field_value){.is_given = true,
+                                    .real_number = number,
+                                    .text = arena_printf(&launch->arena, "%g", number)};
 }
 
 void launch_set_text(struct launch *launch, enum launch_field field, const char *text)
 {
-    launch->field_value[field] = (struct launch_value){
+    launch->field_value[field] = (struct launch_field_value){
         .is_given = true, .text = arena_text(&launch->arena, text, strlen(text))};
 }
 

@@ -8,7 +8,7 @@
 /* Words for the rows of the tables. The columns are the members of struct launch_row; IGNORED stands for all columns
  * but the first, UNMODELLED for the second to the fourth. */
 #define SETS LAUNCH_SETS_FIELD
-#define ALSO LAUNCH_ALIAS_OF_FIELD
+#define SETS_AS_ALIAS LAUNCH_ALIAS_OF_FIELD
 #define IGNORED LAUNCH_IGNORED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT, NULL, NULL
 #define UNMODELLED LAUNCH_UNMODELLED, LAUNCH_TEXT, LAUNCH_FIELD_COUNT
 

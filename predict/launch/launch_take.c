@@ -36,7 +36,7 @@ const struct launch_row *launch_row_find_by_setting(enum launch_framework framew
                                                     const char *name)
 {
     for (const struct launch_table *table = launch_table(framework); table != NULL;
-         table = table->shared_rows)
+         table = table->table_of_shared_rows)
         for (size_t i = 0; i < table->row_count; i++)
             if (matches_pattern(table->row[i].setting_pattern, name))
                 return &table->row[i];
@@ -110,7 +110,8 @@ static enum status apply_setting_by_rows(struct launch *launch, enum launch_fram
         return status;
     const struct launch_row *row =
         of_table ? find_inherited_row(launch, setting.name)
-                 : launch_row_find_by_setting(launcher ? LAUNCH_LAUNCHER : framework, setting.name);
+                 : launch_row_find_by_setting(launcher ? LAUNCH_LAUNCHER_PROGRAM : framework,
+                                              setting.name);
     const char *open = settings_find_open_part(setting.value, &launch->arena), *name = setting.name;
     if (open != NULL && row != NULL && row->field == LAUNCH_MODEL &&
         settings_known_last_path_part(setting.value) != NULL) {
@@ -134,8 +135,8 @@ static enum status apply_setting_by_rows(struct launch *launch, enum launch_fram
 enum status launch_set_fields(struct launch *launch, enum launch_framework framework,
                               const struct settings *settings, struct diag *diag)
 {
-    launch->has_framework[framework] = true;
-    enum status status = launch_check_frameworks(launch, diag);
+    launch->has_read_framework_file[framework] = true;
+    enum status status = launch_refuse_mixed_frameworks(launch, diag);
     remark_settings_given_twice(launch, settings);
     for (size_t i = 0; i < settings->setting_count && status == STATUS_OK; i++)
         status = apply_setting_by_rows(launch, framework, settings->row[i], diag);

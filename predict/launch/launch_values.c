@@ -40,7 +40,7 @@ static bool parse_switch(const char *value, int64_t *on)
     return is_off_value(value);
 }
 
-bool launch_parse_value(enum launch_kind kind, const char *text, struct launch_value *value)
+bool launch_parse_value(enum launch_kind kind, const char *text, struct launch_field_value *value)
 {
     switch (kind) {
     case LAUNCH_WHOLE_NUMBER:

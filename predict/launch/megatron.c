@@ -25,27 +25,27 @@ static const struct launch_row rows[] = {
     {"--qk-layernorm",                    SETS, LAUNCH_SWITCH, LAUNCH_QK_NORM, NULL, NULL},
     {"--normalization",                   SETS, LAUNCH_TEXT,   LAUNCH_NORM, NULL, NULL},
     {"--norm-epsilon",                    SETS, LAUNCH_REAL_NUMBER, LAUNCH_NORM_EPS, NULL, NULL},
-    {"--layernorm-epsilon",               ALSO, LAUNCH_REAL_NUMBER, LAUNCH_NORM_EPS, NULL, NULL},
+    {"--layernorm-epsilon",               SETS_AS_ALIAS, LAUNCH_REAL_NUMBER, LAUNCH_NORM_EPS, NULL, NULL},
     {"--position-embedding-type",         SETS, LAUNCH_TEXT,   LAUNCH_POSITIONS, NULL, NULL},
-    {"--use-rotary-position-embeddings",  ALSO, LAUNCH_SWITCH, LAUNCH_ROPE, NULL, NULL},
+    {"--use-rotary-position-embeddings",  SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_ROPE, NULL, NULL},
     {"--rotary-base",                     SETS, LAUNCH_REAL_NUMBER, LAUNCH_ROPE_THETA, NULL, NULL},
     {"--window-size",                     SETS, LAUNCH_TEXT,   LAUNCH_WINDOW, NULL, NULL},
     {"--window-attn-skip-freq",           SETS, LAUNCH_TEXT,   LAUNCH_WINDOW_SKIP, NULL, NULL},
     {"--vocab-size",                      SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_VOCAB, NULL, NULL},
-    {"--tokenizer-type",                  ALSO, LAUNCH_TEXT,   LAUNCH_TOKENIZER, NULL, NULL},
-    {"--merge-file",                      ALSO, LAUNCH_ON_IF_GIVEN,  LAUNCH_MERGES, NULL, NULL},
+    {"--tokenizer-type",                  SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_TOKENIZER, NULL, NULL},
+    {"--merge-file",                      SETS_AS_ALIAS, LAUNCH_ON_IF_GIVEN,  LAUNCH_MERGES, NULL, NULL},
     {"--seq-length",                      SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
-    {"--encoder-seq-length",              ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
+    {"--encoder-seq-length",              SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
     {"--max-position-embeddings",         SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_POSITIONS_MAX, NULL, NULL},
     {"--micro-batch-size",                SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_MICRO_BATCH, NULL, NULL},
-    {"--batch-size",                      ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_MICRO_BATCH, NULL, NULL},
+    {"--batch-size",                      SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_MICRO_BATCH, NULL, NULL},
     {"--global-batch-size",               SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
     {"--tensor-model-parallel-size",      SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_TP, NULL, NULL},
-    {"--model-parallel-size",             ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_TP, NULL, NULL},
+    {"--model-parallel-size",             SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_TP, NULL, NULL},
     {"--sequence-parallel",               SETS, LAUNCH_SWITCH, LAUNCH_TOKENS_SPLIT, NULL, NULL},
     {"--pipeline-model-parallel-size",    SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_PP, NULL, NULL},
     {"--num-virtual-stages-per-pipeline-rank", SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_VIRTUAL, NULL, NULL},
-    {"--num-layers-per-virtual-pipeline-stage", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_VIRTUAL_LAYERS, NULL, NULL},
+    {"--num-layers-per-virtual-pipeline-stage", SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER, LAUNCH_VIRTUAL_LAYERS, NULL, NULL},
     {"--account-for-embedding-in-pipeline-split", SETS, LAUNCH_SWITCH, LAUNCH_COUNTS_EMBEDDING, NULL, NULL},
     {"--account-for-loss-in-pipeline-split", SETS, LAUNCH_SWITCH, LAUNCH_COUNTS_HEAD, NULL, NULL},
     {"--use-tp-pp-dp-mapping",            SETS, LAUNCH_SWITCH, LAUNCH_STAGES_INNER, NULL, NULL},
@@ -53,8 +53,8 @@ static const struct launch_row rows[] = {
     {"--cp-comm-type",                    SETS, LAUNCH_TEXT,   LAUNCH_CP_COMM, NULL, NULL},
     {"--hierarchical-context-parallel-sizes", SETS, LAUNCH_TEXT, LAUNCH_CP_SIZES, NULL, NULL},
     {"--use-megatron-fsdp",               SETS, LAUNCH_SWITCH, LAUNCH_FSDP, NULL, NULL},
-    {"--use-custom-fsdp",                 ALSO, LAUNCH_SWITCH, LAUNCH_FSDP, NULL, NULL},
-    {"--use-torch-fsdp2",                 ALSO, LAUNCH_SWITCH, LAUNCH_FSDP, NULL, NULL},
+    {"--use-custom-fsdp",                 SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_FSDP, NULL, NULL},
+    {"--use-torch-fsdp2",                 SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_FSDP, NULL, NULL},
     {"--data-parallel-sharding-strategy", SETS, LAUNCH_TEXT,   LAUNCH_SHARDING, NULL, NULL},
     {"--no-gradient-accumulation-fusion", SETS, LAUNCH_SWITCH, LAUNCH_NO_FUSION, NULL, NULL},
     {"--ckpt-format",                     SETS, LAUNCH_TEXT,   LAUNCH_CHECKPOINT_FORMAT, NULL, NULL},
@@ -73,36 +73,36 @@ static const struct launch_row rows[] = {
     {"--recompute-method",                SETS, LAUNCH_TEXT,   LAUNCH_METHOD, NULL, NULL},
     {"--recompute-num-layers",            SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_RECOMPUTED_LAYERS, NULL, NULL},
     {"--recompute-modules",               SETS, LAUNCH_TEXT,   LAUNCH_MODULES, NULL, NULL},
-    {"--recompute-activations",           ALSO, LAUNCH_SWITCH, LAUNCH_SELECTIVE, NULL, NULL},
-    {"--checkpoint-activations",          ALSO, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS, NULL, NULL},
+    {"--recompute-activations",           SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_SELECTIVE, NULL, NULL},
+    {"--checkpoint-activations",          SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_CHECKPOINTS, NULL, NULL},
     {"--attention-backend",               SETS, LAUNCH_TEXT,   LAUNCH_ATTENTION, NULL, NULL},
-    {"--fp8-format",                      ALSO, LAUNCH_TEXT,   LAUNCH_FP8, NULL, NULL},
-    {"--fp8-recipe",                      ALSO, LAUNCH_TEXT,   LAUNCH_FP8_RECIPE, NULL, NULL},
-    {"--fp8-param-gather",                ALSO, LAUNCH_SWITCH, LAUNCH_QUANTISED_WEIGHTS, NULL, NULL},
-    {"--fp4-param-gather",                ALSO, LAUNCH_SWITCH, LAUNCH_QUANTISED_WEIGHTS, NULL, NULL},
-    {"--first-last-layers-bf16",          ALSO, LAUNCH_SWITCH, LAUNCH_BF16_ENDS, NULL, NULL},
-    {"--num-layers-at-start-in-bf16",     ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_BF16_FIRST, NULL, NULL},
-    {"--num-layers-at-end-in-bf16",       ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_BF16_LAST, NULL, NULL},
-    {"--cpu-offloading-num-layers",       ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_HOST_LAYERS, NULL, NULL},
+    {"--fp8-format",                      SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_FP8, NULL, NULL},
+    {"--fp8-recipe",                      SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_FP8_RECIPE, NULL, NULL},
+    {"--fp8-param-gather",                SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_QUANTISED_WEIGHTS, NULL, NULL},
+    {"--fp4-param-gather",                SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_QUANTISED_WEIGHTS, NULL, NULL},
+    {"--first-last-layers-bf16",          SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_BF16_ENDS, NULL, NULL},
+    {"--num-layers-at-start-in-bf16",     SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_BF16_FIRST, NULL, NULL},
+    {"--num-layers-at-end-in-bf16",       SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_BF16_LAST, NULL, NULL},
+    {"--cpu-offloading-num-layers",       SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_HOST_LAYERS, NULL, NULL},
     {"--cross-entropy-loss-fusion",       SETS, LAUNCH_SWITCH, LAUNCH_LOSS_FUSION, NULL, NULL},
     {"--cross-entropy-fusion-impl",       SETS, LAUNCH_TEXT,   LAUNCH_LOSS_KERNEL, NULL, NULL},
-    {"--use-flash-attn",                  ALSO, LAUNCH_SWITCH, LAUNCH_FLASH, NULL, NULL},
+    {"--use-flash-attn",                  SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_FLASH, NULL, NULL},
     {"--bf16",                            SETS, LAUNCH_SWITCH, LAUNCH_BF16, NULL, NULL},
     {"--fp16",                            SETS, LAUNCH_SWITCH, LAUNCH_FP16, NULL, NULL},
-    {"--num-experts",                     ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_EXPERTS, NULL, NULL},
-    {"--expert-model-parallel-size",      ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_EP, NULL, NULL},
-    {"--moe-router-topk",                 ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_EXPERTS_A_TOKEN, NULL, NULL},
-    {"--moe-ffn-hidden-size",             ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_EXPERT_FFN, NULL, NULL},
-    {"--moe-shared-expert-intermediate-size", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_SHARED_FFN, NULL, NULL},
-    {"--moe-layer-freq",                  ALSO, LAUNCH_TEXT,   LAUNCH_EXPERT_LAYERS, NULL, NULL},
-    {"--moe-router-score-function",       ALSO, LAUNCH_TEXT,   LAUNCH_ROUTER_SCORE, NULL, NULL},
-    {"--moe-router-pre-softmax",          ALSO, LAUNCH_SWITCH, LAUNCH_ROUTER_BEFORE, NULL, NULL},
-    {"--moe-router-topk-scaling-factor",  ALSO, LAUNCH_REAL_NUMBER, LAUNCH_ROUTER_SCALE, NULL, NULL},
+    {"--num-experts",                     SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_EXPERTS, NULL, NULL},
+    {"--expert-model-parallel-size",      SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_EP, NULL, NULL},
+    {"--moe-router-topk",                 SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_EXPERTS_A_TOKEN, NULL, NULL},
+    {"--moe-ffn-hidden-size",             SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_EXPERT_FFN, NULL, NULL},
+    {"--moe-shared-expert-intermediate-size", SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER, LAUNCH_SHARED_FFN, NULL, NULL},
+    {"--moe-layer-freq",                  SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_EXPERT_LAYERS, NULL, NULL},
+    {"--moe-router-score-function",       SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_ROUTER_SCORE, NULL, NULL},
+    {"--moe-router-pre-softmax",          SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_ROUTER_BEFORE, NULL, NULL},
+    {"--moe-router-topk-scaling-factor",  SETS_AS_ALIAS, LAUNCH_REAL_NUMBER, LAUNCH_ROUTER_SCALE, NULL, NULL},
 
-    {"--fp8-dot-product-attention",       ALSO, LAUNCH_SWITCH, LAUNCH_FP8_ATTENTION, NULL, NULL},
-    {"--fp8-multi-head-attention",        ALSO, LAUNCH_SWITCH, LAUNCH_FP8_ATTENTION_ENDS, NULL, NULL},
+    {"--fp8-dot-product-attention",       SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_FP8_ATTENTION, NULL, NULL},
+    {"--fp8-multi-head-attention",        SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_FP8_ATTENTION_ENDS, NULL, NULL},
     {"--fp8-*",                  UNMODELLED, "a detail of products in 8 bits: their scales and casts are predicted", NULL},
-    {"--fp4-format",                      ALSO, LAUNCH_TEXT,   LAUNCH_FP4, NULL, NULL},
+    {"--fp4-format",                      SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_FP4, NULL, NULL},
     {"--fp4-recipe",             UNMODELLED, "matrix products in 4 bits by another recipe: NVFP4 is predicted", "nvfp4"},
     {"--fp4-*",                  UNMODELLED, "a detail of products in 4 bits: their scales and casts are predicted", NULL},
     {"--rampup-batch-size",      UNMODELLED, "the batch grows at the beginning: the step of the whole batch is predicted", NULL},
@@ -122,24 +122,24 @@ static const struct launch_row rows[] = {
     {"--main-params-dtype",      UNMODELLED, "parameters of the optimizer are fp32 here: --states says others", "fp32"},
     {"--exp-avg*",               UNMODELLED, "moments are fp32 here: --states 8bit says others", "fp32"},
     {"--optimizer",              UNMODELLED, "AdamW is predicted: another optimizer has other states, up to 8 bytes a parameter", "adam"},
-    {"--multi-latent-attention",          ALSO, LAUNCH_SWITCH, LAUNCH_LATENT, NULL, NULL},
-    {"--q-lora-rank",                     ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_Q_LATENT, NULL, NULL},
-    {"--kv-lora-rank",                    ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_KV_LATENT, NULL, NULL},
-    {"--qk-head-dim",                     ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_PLAIN_DIM, NULL, NULL},
-    {"--qk-pos-emb-head-dim",             ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_ROPE_DIM, NULL, NULL},
-    {"--v-head-dim",                      ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_V_DIM, NULL, NULL},
+    {"--multi-latent-attention",          SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_LATENT, NULL, NULL},
+    {"--q-lora-rank",                     SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_Q_LATENT, NULL, NULL},
+    {"--kv-lora-rank",                    SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_KV_LATENT, NULL, NULL},
+    {"--qk-head-dim",                     SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_PLAIN_DIM, NULL, NULL},
+    {"--qk-pos-emb-head-dim",             SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_ROPE_DIM, NULL, NULL},
+    {"--v-head-dim",                      SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_V_DIM, NULL, NULL},
     {"--mtp-num-layers",         UNMODELLED, "layers that predict further tokens: about a layer and a head each", NULL},
     {"--expert-tensor-parallel-size", UNMODELLED, "experts over tensor ranks: they are not divided here", "1"},
-    {"--moe-token-dispatcher-type",       ALSO, LAUNCH_TEXT,   LAUNCH_DISPATCHER, NULL, NULL},
-    {"--moe-enable-deepep",               ALSO, LAUNCH_SWITCH, LAUNCH_DEEPEP, NULL, NULL},
-    {"--moe-flex-dispatcher-backend",     ALSO, LAUNCH_TEXT,   LAUNCH_FLEX_BACKEND, NULL, NULL},
-    {"--moe-expert-capacity-factor",      ALSO, LAUNCH_REAL_NUMBER, LAUNCH_CAPACITY, NULL, NULL},
-    {"--moe-pad-expert-input-to-capacity", ALSO, LAUNCH_SWITCH, LAUNCH_CAPACITY_PAD, NULL, NULL},
-    {"--moe-token-drop-policy",           ALSO, LAUNCH_TEXT,   LAUNCH_DROP_POLICY, NULL, NULL},
-    {"--moe-shared-expert-overlap",       ALSO, LAUNCH_SWITCH, LAUNCH_SHARED_OVERLAP, NULL, NULL},
-    {"--moe-layer-recompute",             ALSO, LAUNCH_SWITCH, LAUNCH_MOE_RECOMPUTE, NULL, NULL},
-    {"--overlap-moe-expert-parallel-comm", ALSO, LAUNCH_SWITCH, LAUNCH_EXPERT_OVERLAP, NULL, NULL},
-    {"--delay-wgrad-compute",             ALSO, LAUNCH_SWITCH, LAUNCH_DELAYED_WGRAD, NULL, NULL},
+    {"--moe-token-dispatcher-type",       SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_DISPATCHER, NULL, NULL},
+    {"--moe-enable-deepep",               SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_DEEPEP, NULL, NULL},
+    {"--moe-flex-dispatcher-backend",     SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_FLEX_BACKEND, NULL, NULL},
+    {"--moe-expert-capacity-factor",      SETS_AS_ALIAS, LAUNCH_REAL_NUMBER, LAUNCH_CAPACITY, NULL, NULL},
+    {"--moe-pad-expert-input-to-capacity", SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_CAPACITY_PAD, NULL, NULL},
+    {"--moe-token-drop-policy",           SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_DROP_POLICY, NULL, NULL},
+    {"--moe-shared-expert-overlap",       SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_SHARED_OVERLAP, NULL, NULL},
+    {"--moe-layer-recompute",             SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_MOE_RECOMPUTE, NULL, NULL},
+    {"--overlap-moe-expert-parallel-comm", SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_EXPERT_OVERLAP, NULL, NULL},
+    {"--delay-wgrad-compute",             SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_DELAYED_WGRAD, NULL, NULL},
     {"--moe-*",                  UNMODELLED, "a detail of experts: loads are even here, and products grouped", NULL},
     {"--cp-*",                   UNMODELLED, "a detail of context parallelism", NULL},
     {"--squared-relu",           UNMODELLED, "GELU is predicted, which has the same products", NULL},
@@ -182,8 +182,10 @@ static const struct launch_row rows[] = {
     {"--lazy-mpu-init", IGNORED},
 };
 /* clang-format on */
-const struct launch_table launch_megatron_table = {
-    .row = rows, .row_count = ARRAY_LEN(rows), .shared_rows = &launch_megatron_shared_table};
+const struct launch_table launch_megatron_table = {.row = rows,
+                                                   .row_count = ARRAY_LEN(rows),
+                                                   .table_of_shared_rows =
+                                                       &launch_megatron_shared_table};
 
 /* ---- fields of choices ---- */
 
@@ -193,7 +195,7 @@ static bool shards_weights(const struct choices *c)
 }
 
 /* Returns how many copies of the weights there are, each sharded over a group of ranks; only HSDP has several. */
-static uint32_t sharded_copy_count(const struct choices *c)
+static uint32_t sharded_weight_copy_count(const struct choices *c)
 {
     return c->weights == CHOICE_WEIGHTS_HSDP ? expressible_weight_sharing_ranks(c) / c->shard : 1;
 }
@@ -224,8 +226,8 @@ static void set_weight_fields(struct launch *l, const struct choices *c)
         launch_set_count(l, LAUNCH_NO_FUSION, 1);
         launch_set_text(l, LAUNCH_CHECKPOINT_FORMAT, "fsdp_dtensor");
     }
-    if (sharded_copy_count(c) > 1) {
-        launch_set_count(l, LAUNCH_INSTANCES, sharded_copy_count(c));
+    if (sharded_weight_copy_count(c) > 1) {
+        launch_set_count(l, LAUNCH_INSTANCES, sharded_weight_copy_count(c));
         launch_set_text(l, LAUNCH_OUTER_SHARDING, "no_shard");
     }
     if (c->weights != CHOICE_WEIGHTS_REPLICATED || host)
@@ -256,7 +258,7 @@ static void set_activation_fields(struct launch *l, const struct choices *c)
         launch_set_text(l, LAUNCH_MODULES, names.data);
         text_release(&names);
     }
-    if (modules == 0 && expressible_recomputes(c)) {
+    if (modules == 0 && expressible_choices_recompute(c)) {
         launch_set_text(l, LAUNCH_GRANULARITY, "full");
         launch_set_text(l, LAUNCH_METHOD, "uniform");
         launch_set_count(l, LAUNCH_RECOMPUTED_LAYERS, 1);
@@ -587,7 +589,8 @@ enum status launch_add_megatron_options(struct launch *l, struct launch_known_fa
     struct launch_degrees d = {.tp = launch_count_or(l, LAUNCH_TP, 1),
                                .pp = launch_count_or(l, LAUNCH_PP, 1)};
     enum status status = STATUS_OK;
-    if (l->has_framework[LAUNCH_FRAMEWORK_OF_TABLE_FILE] && !launch_has_field(l, LAUNCH_LAYERS))
+    if (l->has_read_framework_file[LAUNCH_FRAMEWORK_OF_TABLE_FILE] &&
+        !launch_has_field(l, LAUNCH_LAYERS))
         status = launch_add_named_model(l, given);
     if (status == STATUS_OK)
         status = megatron_add_model_options(l, given, diag);

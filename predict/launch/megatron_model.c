@@ -290,10 +290,12 @@ enum status megatron_add_model_options(struct launch *l, struct launch_known_fac
     m.hidden = launch_count_or(l, LAUNCH_HIDDEN, 0);
     m.heads = launch_count_or(l, LAUNCH_HEADS, 0);
     m.kv_heads = m.heads;
-    bool grouped = launch_is_on(l, LAUNCH_GROUPED) || l->has_framework[LAUNCH_MEGATRON_DEEPSPEED];
+    bool grouped =
+        launch_is_on(l, LAUNCH_GROUPED) || l->has_read_framework_file[LAUNCH_MEGATRON_DEEPSPEED];
     if (grouped)
-        m.kv_heads = launch_count_or(l, LAUNCH_KV_HEADS,
-                                     l->has_framework[LAUNCH_MEGATRON_DEEPSPEED] ? m.heads : 1);
+        m.kv_heads =
+            launch_count_or(l, LAUNCH_KV_HEADS,
+                            l->has_read_framework_file[LAUNCH_MEGATRON_DEEPSPEED] ? m.heads : 1);
     if (m.heads < 1 || m.hidden < 1 || m.layers < 1)
         return launch_field_error(l, LAUNCH_HEADS, diag, "sizes of a model are at least 1");
     m.head_dim = launch_count_or(l, LAUNCH_HEAD_DIM, m.hidden / m.heads);

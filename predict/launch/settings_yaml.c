@@ -162,7 +162,7 @@ static enum status read_value(struct yaml_reader *y, struct loc at)
 }
 
 /* The keys of one mapping, and their lines, for finding a key that is given twice. */
-struct yaml_keys {
+struct yaml_mapping_keys {
     struct yaml_key {
         const char *name;
         struct loc at;
@@ -178,7 +178,7 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* Fails if two keys are equal: some readers of YAML use the last one, and others refuse the file. */
-static enum status check_keys(const struct yaml_reader *y, struct yaml_keys *keys)
+static enum status check_keys(const struct yaml_reader *y, struct yaml_mapping_keys *keys)
 {
     if (keys->count > 1)
         qsort(keys->key, keys->count, sizeof *keys->key, compare_keys);
@@ -190,7 +190,7 @@ static enum status check_keys(const struct yaml_reader *y, struct yaml_keys *key
     return STATUS_OK;
 }
 
-static void add_key(struct yaml_reader *y, struct yaml_keys *keys, struct loc at)
+static void add_key(struct yaml_reader *y, struct yaml_mapping_keys *keys, struct loc at)
 {
     const char *name = scalar_text(y);
     keys->key = heap_grow(keys->key, &keys->capacity, keys->count + 1, sizeof *keys->key);
@@ -198,12 +198,12 @@ static void add_key(struct yaml_reader *y, struct yaml_keys *keys, struct loc at
         (struct yaml_key){arena_text(&y->settings->arena, name, strlen(name)), at};
 }
 
-static enum status read_mapping_members(struct yaml_reader *y, struct yaml_keys *keys);
+static enum status read_mapping_members(struct yaml_reader *y, struct yaml_mapping_keys *keys);
 
 /* Reads a mapping from the event of its start to that of its end. */
 static enum status read_mapping(struct yaml_reader *y)
 {
-    struct yaml_keys keys = {0};
+    struct yaml_mapping_keys keys = {0};
     enum status status = read_mapping_members(y, &keys);
     if (status == STATUS_OK)
         status = check_keys(y, &keys);
@@ -211,7 +211,7 @@ static enum status read_mapping(struct yaml_reader *y)
     return status;
 }
 
-static enum status read_mapping_members(struct yaml_reader *y, struct yaml_keys *keys)
+static enum status read_mapping_members(struct yaml_reader *y, struct yaml_mapping_keys *keys)
 {
     size_t before = y->path.size;
     if (++y->nesting_depth > DEPTH_MAX)

@@ -27,7 +27,7 @@ void launch_remark_unread_config(struct launch *launch)
     /* a known name of a DeepSpeed configuration implies the ZeRO stage, and a remark on that was added then */
     bool is_stage_implied = launch->field_value[LAUNCH_ZERO].is_implied;
     if (launch_has_field(launch, LAUNCH_DEEPSPEED_CONFIG) &&
-        !launch->has_framework[LAUNCH_DEEPSPEED_JSON] && !is_stage_implied &&
+        !launch->has_read_framework_file[LAUNCH_DEEPSPEED_JSON] && !is_stage_implied &&
         launch_field_text(launch, LAUNCH_DEEPSPEED_CONFIG)[0] != '\0')
         launch_remark_on_field(launch, REMARK_KNOWN_IN_RUN_ONLY, LAUNCH_DEEPSPEED_CONFIG,
                                "this file is not read by itself: give it with --from");

@@ -150,7 +150,7 @@ static void enter_else_branch(struct shell_reader *s, const struct shell_open_bl
 }
 
 /* Skips to the end of the line or to a ';': past the list of a `for`, or the name of a function. */
-static void skip_command(struct shell_reader *s)
+static void skip_to_command_end(struct shell_reader *s)
 {
     uint32_t lines = 0;
     while (s->next_char < s->end && *s->next_char != '\n' && *s->next_char != ';') {
@@ -166,7 +166,8 @@ static void skip_to_in_keyword(struct shell_reader *s)
     uint32_t lines = 0;
     while (s->next_char < s->end && *s->next_char != '\n') {
         const char *end = shell_word_end(s->next_char, s->end, &lines);
-        bool in = end != NULL && shell_is_word(s->next_char, (size_t)(end - s->next_char), "in");
+        bool in =
+            end != NULL && shell_text_equals_word(s->next_char, (size_t)(end - s->next_char), "in");
         s->next_char = end == NULL || end == s->next_char ? s->next_char + 1 : end;
         if (in)
             break;
@@ -185,39 +186,47 @@ static enum status take_block_keyword(struct shell_reader *s, const char *end, b
     enum status status = STATUS_OK;
     *taken = true;
     s->next_char = end;
-    if (shell_is_word(word, size, "if")) {
+    if (shell_text_equals_word(word, size, "if")) {
         status = push_open_block(s, OPEN_BLOCK_IF);
-    } else if (shell_is_word(word, size, "while") || shell_is_word(word, size, "until")) {
+    } else if (shell_text_equals_word(word, size, "while") ||
+               shell_text_equals_word(word, size, "until")) {
         status = push_open_block(s, OPEN_BLOCK_LOOP);
-    } else if (shell_is_word(word, size, "for") || shell_is_word(word, size, "select")) {
+    } else if (shell_text_equals_word(word, size, "for") ||
+               shell_text_equals_word(word, size, "select")) {
         status = push_open_block(s, OPEN_BLOCK_LOOP);
-        skip_command(s);
-    } else if (shell_is_word(word, size, "case")) {
+        skip_to_command_end(s);
+    } else if (shell_text_equals_word(word, size, "case")) {
         status = push_open_block(s, OPEN_BLOCK_CASE);
         skip_to_in_keyword(s);
         if (status == STATUS_OK)
             mark_commands_as_conditional(s, &s->open_block[s->open_block_count - 1]);
-    } else if (shell_is_word(word, size, "then") && frame != NULL && frame->kind == OPEN_BLOCK_IF) {
+    } else if (shell_text_equals_word(word, size, "then") && frame != NULL &&
+               frame->kind == OPEN_BLOCK_IF) {
         enter_then_branch(s, frame);
-    } else if (shell_is_word(word, size, "elif") && frame != NULL && frame->kind == OPEN_BLOCK_IF) {
+    } else if (shell_text_equals_word(word, size, "elif") && frame != NULL &&
+               frame->kind == OPEN_BLOCK_IF) {
         s->do_present_commands_run = frame->does_outer_block_run;
-    } else if (shell_is_word(word, size, "else") && frame != NULL && frame->kind == OPEN_BLOCK_IF) {
+    } else if (shell_text_equals_word(word, size, "else") && frame != NULL &&
+               frame->kind == OPEN_BLOCK_IF) {
         enter_else_branch(s, frame);
-    } else if (shell_is_word(word, size, "do") && frame != NULL && frame->kind == OPEN_BLOCK_LOOP) {
+    } else if (shell_text_equals_word(word, size, "do") && frame != NULL &&
+               frame->kind == OPEN_BLOCK_LOOP) {
         mark_commands_as_conditional(s, frame);
-    } else if ((shell_is_word(word, size, "fi") || shell_is_word(word, size, "done") ||
-                shell_is_word(word, size, "esac")) &&
+    } else if ((shell_text_equals_word(word, size, "fi") ||
+                shell_text_equals_word(word, size, "done") ||
+                shell_text_equals_word(word, size, "esac")) &&
                frame != NULL) {
         s->do_present_commands_run = frame->does_outer_block_run;
         s->does_last_command_succeed = ANSWER_YES;
         s->open_block_count--;
-    } else if (shell_is_word(word, size, "function")) {
-        skip_command(s);
-    } else if (shell_is_word(word, size, "!")) {
+    } else if (shell_text_equals_word(word, size, "function")) {
+        skip_to_command_end(s);
+    } else if (shell_text_equals_word(word, size, "!")) {
         s->is_inverted = true;
         return STATUS_OK;
-    } else if (!shell_is_word(word, size, "{") && !shell_is_word(word, size, "}") &&
-               !shell_is_word(word, size, "time")) {
+    } else if (!shell_text_equals_word(word, size, "{") &&
+               !shell_text_equals_word(word, size, "}") &&
+               !shell_text_equals_word(word, size, "time")) {
         s->next_char = word;
         *taken = false;
         return STATUS_OK;

@@ -20,7 +20,8 @@ enum status shell_read_here_documents(struct shell_reader *s)
                 begin++;
             s->next_char = newline == NULL ? s->end : newline + 1;
             s->line += newline != NULL;
-            if (shell_is_word(begin, (size_t)(line_end - begin), here->end_line_of_here_document))
+            if (shell_text_equals_word(begin, (size_t)(line_end - begin),
+                                       here->end_line_of_here_document))
                 break;
             text_append(&body, begin, (size_t)(line_end - begin));
             text_putc(&body, '\n');

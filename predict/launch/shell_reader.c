@@ -9,7 +9,7 @@ enum status shell_report_fault(const struct shell_reader *s, const char *what)
                       STATUS_BAD_INPUT, "%s", what);
 }
 
-bool shell_is_word(const char *text, size_t size, const char *word)
+bool shell_text_equals_word(const char *text, size_t size, const char *word)
 {
     return strlen(word) == size && memcmp(text, word, size) == 0;
 }

@@ -52,7 +52,7 @@ struct shell_reader {
 enum status shell_report_fault(const struct shell_reader *s, const char *what);
 
 /* True if text[0..size) is `word`. */
-bool shell_is_word(const char *text, size_t size, const char *word);
+bool shell_text_equals_word(const char *text, size_t size, const char *word);
 
 /* Returns the opposite of an answer; that of ANSWER_OPEN is ANSWER_OPEN. */
 enum shell_answer shell_negate_answer(enum shell_answer answer);

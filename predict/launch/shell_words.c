@@ -237,7 +237,7 @@ static double evaluate_sum(struct shell_arithmetic *s)
 /* ---- expansion ---- */
 
 /* The target of expanded characters: words that are split at blanks, or one text. */
-struct expansion {
+struct expansion_target {
     struct shell_state *shell;
     struct shell_words *words; /* the words that are complete; NULL: all is one text */
     struct text text;          /* the present word, or the one text */
@@ -245,7 +245,7 @@ struct expansion {
     uint32_t line;
 };
 
-static void finish_word(struct expansion *sink)
+static void finish_word(struct expansion_target *sink)
 {
     if (sink->words == NULL)
         return;
@@ -256,7 +256,7 @@ static void finish_word(struct expansion *sink)
     sink->text.size = 0;
 }
 
-static void put_bytes(struct expansion *sink, const char *text, size_t size)
+static void put_bytes(struct expansion_target *sink, const char *text, size_t size)
 {
     sink->is_word_begun = true;
     text_append(&sink->text, text, size);
@@ -264,7 +264,7 @@ static void put_bytes(struct expansion *sink, const char *text, size_t size)
 }
 
 /* Adds the value of an expansion, split at blanks unless it is quoted. An open part is not split. */
-static void put_expanded_value(struct expansion *sink, const char *value, bool quoted)
+static void put_expanded_value(struct expansion_target *sink, const char *value, bool quoted)
 {
     if (quoted || sink->words == NULL) {
         put_bytes(sink, value, strlen(value));
@@ -287,7 +287,8 @@ static void put_expanded_value(struct expansion *sink, const char *value, bool q
 
 /* Adds an expansion whose value is unknown, as an open part: its text in the script, from `text` to `end`, between
  * SETTING_OPEN_PART_BEGIN and SETTING_OPEN_PART_END. Control characters become blanks. */
-static void put_open_part_of_script(struct expansion *sink, const char *text, const char *end)
+static void put_open_part_of_script(struct expansion_target *sink, const char *text,
+                                    const char *end)
 {
     struct text mark = {0};
     text_putc(&mark, SETTING_OPEN_PART_BEGIN);
@@ -298,11 +299,11 @@ static void put_open_part_of_script(struct expansion *sink, const char *text, co
     text_release(&mark);
 }
 
-static enum status expand_text_into(struct expansion *sink, const char *text, const char *end,
-                                    bool quoted, bool document);
+static enum status expand_text_into(struct expansion_target *sink, const char *text,
+                                    const char *end, bool quoted, bool document);
 
 /* Expands the word of ${name:=word} and sets the variable whose name is name[0..size) to it. */
-static enum status expand_and_set(struct expansion *sink, const char *name, size_t size,
+static enum status expand_and_set(struct expansion_target *sink, const char *name, size_t size,
                                   const char *word, const char *end, bool quoted)
 {
     struct text value = {0};
@@ -319,7 +320,7 @@ static enum status expand_and_set(struct expansion *sink, const char *name, size
 /* Expands ${name:-word}, ${name:=word}, ${name:+word}, and the same without ':'. Any other ${name...} becomes an open
  * part. name is NULL for $1, $2, ...; variable NULL: it is not set. whole: the '$'; text: what follows the name; end:
  * the '}'. */
-static enum status expand_default(struct expansion *sink, const char *name,
+static enum status expand_default(struct expansion_target *sink, const char *name,
                                   const struct shell_variable *variable, const char *whole,
                                   const char *text, const char *end, bool quoted)
 {
@@ -343,8 +344,8 @@ static enum status expand_default(struct expansion *sink, const char *name,
 }
 
 /* Adds all elements of an array, each as a word or, with `joined`, as one word with blanks between them. */
-static void expand_array(struct expansion *sink, const struct shell_variable *variable, bool quoted,
-                         bool joined)
+static void expand_array(struct expansion_target *sink, const struct shell_variable *variable,
+                         bool quoted, bool joined)
 {
     uint32_t line = sink->line;
     bool apart = sink->words != NULL && !joined;
@@ -364,7 +365,7 @@ static void expand_array(struct expansion *sink, const struct shell_variable *va
 }
 
 /* Expands "${...}", whose '$' is at text. */
-static enum status expand_braced_parameter(struct expansion *sink, const char *text,
+static enum status expand_braced_parameter(struct expansion_target *sink, const char *text,
                                            const char *end, bool quoted)
 {
     const char *name = text + 2, *close = end - 1;
@@ -391,7 +392,8 @@ static enum status expand_braced_parameter(struct expansion *sink, const char *t
 }
 
 /* Expands "$((...))", whose '$' is at text. */
-static enum status expand_arithmetic(struct expansion *sink, const char *text, const char *end)
+static enum status expand_arithmetic(struct expansion_target *sink, const char *text,
+                                     const char *end)
 {
     struct text inner = {0};
     text_puts(&inner, "");
@@ -409,7 +411,7 @@ static enum status expand_arithmetic(struct expansion *sink, const char *text, c
     return status;
 }
 
-static enum status expand_dollar(struct expansion *sink, const char *text, const char *end,
+static enum status expand_dollar(struct expansion_target *sink, const char *text, const char *end,
                                  bool quoted)
 {
     const char *next = text + 1;
@@ -436,8 +438,8 @@ static enum status expand_dollar(struct expansion *sink, const char *text, const
 }
 
 /* Expands the text up to `end`. quoted: it is within double quotes; document: it is that of a here-document. */
-static enum status expand_text_into(struct expansion *sink, const char *text, const char *end,
-                                    bool quoted, bool document)
+static enum status expand_text_into(struct expansion_target *sink, const char *text,
+                                    const char *end, bool quoted, bool document)
 {
     enum status status = STATUS_OK;
     if (++sink->shell->nesting_depth > SHELL_DEPTH_MAX ||
@@ -492,7 +494,7 @@ static enum status expand_text_into(struct expansion *sink, const char *text, co
 enum status shell_expand(struct shell_state *shell, struct shell_words *words, const char *text,
                          const char *end, uint32_t line)
 {
-    struct expansion sink = {.shell = shell, .words = words, .line = line};
+    struct expansion_target sink = {.shell = shell, .words = words, .line = line};
     enum status status = expand_text_into(&sink, text, end, false, false);
     finish_word(&sink);
     text_release(&sink.text);
@@ -502,7 +504,7 @@ enum status shell_expand(struct shell_state *shell, struct shell_words *words, c
 enum status shell_expand_text(struct shell_state *shell, struct text *out, const char *text,
                               const char *end, uint32_t line, bool document)
 {
-    struct expansion sink = {.shell = shell, .line = line};
+    struct expansion_target sink = {.shell = shell, .line = line};
     enum status status = expand_text_into(&sink, text, end, document, document);
     if (sink.text.size > 0)
         text_append(out, sink.text.data, sink.text.size);

@@ -66,8 +66,8 @@ static const char *family_name(enum launch_framework family)
     return "";
 }
 
-static const char *copy_field(struct table_reader *r, const struct record *record,
-                              enum table_file_column column)
+static const char *copy_column_text(struct table_reader *r, const struct record *record,
+                                    enum table_file_column column)
 {
     return arena_text(r->arena, record->fields[column], record->field_sizes[column]);
 }
@@ -77,7 +77,7 @@ static enum status read_framework_description_row(struct table_reader *r,
                                                   const struct record *record, struct diag *diag)
 {
     const char *name = record->fields[SETTING];
-    const char *words = copy_field(r, record, WORDS);
+    const char *words = copy_column_text(r, record, WORDS);
     struct launch_format *format = &r->file->format;
     if (words[0] == '\0')
         return records_report_field(record, column_names[WORDS], diag, "%s needs a value", name);
@@ -121,8 +121,8 @@ static enum status read_framework_description_row(struct table_reader *r,
 }
 
 /* Checks the column `to`, and sets row->field if it names a field; an option ("--NAME") leaves row->field as it is. */
-static enum status read_column_to(const struct record *record, struct table_row *row,
-                                  struct diag *diag)
+static enum status read_target_column(const struct record *record, struct table_row *row,
+                                      struct diag *diag)
 {
     const char *to = record->fields[TO];
     bool needs = row->use != TABLE_USE_IGNORED && row->use != TABLE_USE_UNMODELLED;
@@ -175,21 +175,21 @@ static enum status read_row(void *context, const struct record *record, struct d
     if (row.use == TABLE_USE_UNMODELLED && record->fields[NOTE][0] == '\0')
         return records_report_field(record, column_names[NOTE], diag,
                                     "what is not modelled has a note that says what it does");
-    enum status status = read_column_to(record, &row, diag);
+    enum status status = read_target_column(record, &row, diag);
     if (status != STATUS_OK)
         return status;
-    row.setting = copy_field(r, record, SETTING);
+    row.setting = copy_column_text(r, record, SETTING);
     const char *brace = strchr(row.setting, '{');
     if (brace != NULL && (strchr(brace, '}') != row.setting + record->field_sizes[SETTING] - 1 ||
                           strchr(brace + 1, '{') != NULL || strchr(row.setting, '*') != NULL))
         return records_report_field(record, column_names[SETTING], diag,
                                     "a list of names is written lora_{r|alpha}, and ends in '}'");
     if (row.field == LAUNCH_FIELD_COUNT && record->field_sizes[TO] > 2)
-        row.option = copy_field(r, record, TO) + 2;
-    row.words = copy_field(r, record, WORDS);
-    row.note = copy_field(r, record, NOTE);
-    row.since_version = copy_field(r, record, SINCE);
-    row.until_version = copy_field(r, record, UNTIL);
+        row.option = copy_column_text(r, record, TO) + 2;
+    row.words = copy_column_text(r, record, WORDS);
+    row.note = copy_column_text(r, record, NOTE);
+    row.since_version = copy_column_text(r, record, SINCE);
+    row.until_version = copy_column_text(r, record, UNTIL);
     struct launch_table_file *file = r->file;
     file->row = heap_grow(file->row, &file->capacity, file->row_count + 1, sizeof *file->row);
     file->row[file->row_count++] = row;

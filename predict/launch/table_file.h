@@ -114,8 +114,8 @@ const struct launch_table_file *launch_tables_find(const struct launch_tables *t
 /* Returns the value to write for the row's setting so that its field or option has the value `means`. For a row of use
  * `written`, returns the value that the setting gets where the field or option is `means`. Returns NULL if there is
  * none. The value is a copy in the arena, or `means` itself. */
-const char *launch_table_setting_value(const struct table_row *row, const char *means,
-                                       struct arena *arena);
+const char *launch_table_value_to_write(const struct table_row *row, const char *means,
+                                        struct arena *arena);
 
 /* Returns the first row for a setting; NULL: there is none. A row with that name comes before one that lists it
  * ("lora_{r|alpha}"), and that before one that ends in '*'. Rows of use `unset` and `written` are left out. after: the

@@ -78,8 +78,8 @@ static const char *translate_value(struct arena *arena, const char *words, const
     return value;
 }
 
-const char *launch_table_setting_value(const struct table_row *row, const char *means,
-                                       struct arena *arena)
+const char *launch_table_value_to_write(const struct table_row *row, const char *means,
+                                        struct arena *arena)
 {
     bool has_matched;
     if (row->use == TABLE_USE_WRITTEN) {
@@ -173,7 +173,7 @@ static enum status apply_table_row_to_setting(struct launch *launch, const struc
     }
     if (row->option != NULL)
         return set_table_option(launch, row, setting, means, has_matched, diag);
-    struct launch_value *said = &launch->field_value[row->field];
+    struct launch_field_value *said = &launch->field_value[row->field];
     if (implies && said->is_given)
         return STATUS_OK;
     struct launch_row target = {

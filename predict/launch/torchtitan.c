@@ -17,64 +17,64 @@ static const char eight_bits[] =
 static const struct launch_row rows[] = {
     {"model.name",                      SETS, LAUNCH_TEXT,   LAUNCH_MODEL, NULL, NULL},
     {"model.flavor",                    SETS, LAUNCH_TEXT,   LAUNCH_FLAVOR, NULL, NULL},
-    {"module",                          ALSO, LAUNCH_TEXT,   LAUNCH_MODEL, NULL, NULL},
-    {"config",                          ALSO, LAUNCH_TEXT,   LAUNCH_RECIPE, NULL, NULL},
-    {"training.max_context_length",     ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
-    {"training.num_tokens_per_microbatch_per_dp_rank", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_MICRO_TOKENS, NULL, NULL},
-    {"training.num_tokens_per_train_step", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_STEP_TOKENS, NULL, NULL},
+    {"module",                          SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_MODEL, NULL, NULL},
+    {"config",                          SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_RECIPE, NULL, NULL},
+    {"training.max_context_length",     SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
+    {"training.num_tokens_per_microbatch_per_dp_rank", SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER, LAUNCH_MICRO_TOKENS, NULL, NULL},
+    {"training.num_tokens_per_train_step", SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER, LAUNCH_STEP_TOKENS, NULL, NULL},
     {"training.seq_len",                SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_SEQ, NULL, NULL},
     {"training.local_batch_size",       SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_LOCAL_BATCH, NULL, NULL},
-    {"training.batch_size",             ALSO, LAUNCH_WHOLE_NUMBER,  LAUNCH_LOCAL_BATCH, NULL, NULL},
+    {"training.batch_size",             SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER,  LAUNCH_LOCAL_BATCH, NULL, NULL},
     {"training.global_batch_size",      SETS, LAUNCH_WHOLE_NUMBER,  LAUNCH_GLOBAL_BATCH, NULL, NULL},
     {"training.enable_cpu_offload",     SETS, LAUNCH_SWITCH, LAUNCH_OPTIMIZER_OFFLOAD, NULL, NULL},
     {"training.dtype",                  SETS, LAUNCH_TEXT,   LAUNCH_DTYPE, NULL, NULL},
     {"training.mixed_precision_param",  SETS, LAUNCH_TEXT,   LAUNCH_PARAM_DTYPE, NULL, NULL},
-    {"training.compile",                ALSO, LAUNCH_SWITCH, LAUNCH_COMPILE, NULL, NULL},
+    {"training.compile",                SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_COMPILE, NULL, NULL},
     {"parallelism.data_parallel_replicate_degree", SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_DP_REPLICATE, NULL, NULL},
-    {"training.data_parallel_replicate_degree",    ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_DP_REPLICATE, NULL, NULL},
+    {"training.data_parallel_replicate_degree",    SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER, LAUNCH_DP_REPLICATE, NULL, NULL},
     {"parallelism.data_parallel_shard_degree",     SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_DP_SHARD, NULL, NULL},
-    {"training.data_parallel_shard_degree",        ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_DP_SHARD, NULL, NULL},
-    {"training.data_parallel_degree",              ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_DP_SHARD, NULL, NULL},
+    {"training.data_parallel_shard_degree",        SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER, LAUNCH_DP_SHARD, NULL, NULL},
+    {"training.data_parallel_degree",              SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER, LAUNCH_DP_SHARD, NULL, NULL},
     {"parallelism.context_parallel_degree",        SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_CP, NULL, NULL},
-    {"experimental.context_parallel_degree",       ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_CP, NULL, NULL},
+    {"experimental.context_parallel_degree",       SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER, LAUNCH_CP, NULL, NULL},
     {"parallelism.tensor_parallel_degree",         SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_TP, NULL, NULL},
-    {"training.tensor_parallel_degree",            ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_TP, NULL, NULL},
+    {"training.tensor_parallel_degree",            SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER, LAUNCH_TP, NULL, NULL},
     {"parallelism.pipeline_parallel_degree",       SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_PP, NULL, NULL},
-    {"experimental.pipeline_parallel_degree",      ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_PP, NULL, NULL},
-    {"training.pipeline_parallel_degree",          ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_PP, NULL, NULL},
+    {"experimental.pipeline_parallel_degree",      SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER, LAUNCH_PP, NULL, NULL},
+    {"training.pipeline_parallel_degree",          SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER, LAUNCH_PP, NULL, NULL},
     {"parallelism.expert_parallel_degree",         SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_EP, NULL, NULL},
     {"parallelism.expert_parallel_comm_backend",   SETS, LAUNCH_TEXT,  LAUNCH_DISPATCHER, NULL, NULL},
     {"parallelism.pipeline_parallel_schedule",     SETS, LAUNCH_TEXT,  LAUNCH_SCHEDULE, NULL, NULL},
-    {"experimental.pipeline_parallel_schedule",    ALSO, LAUNCH_TEXT,  LAUNCH_SCHEDULE, NULL, NULL},
+    {"experimental.pipeline_parallel_schedule",    SETS_AS_ALIAS, LAUNCH_TEXT,  LAUNCH_SCHEDULE, NULL, NULL},
     {"parallelism.module_fqns_per_model_part",     SETS, LAUNCH_TEXT,  LAUNCH_PARTS, NULL, NULL},
-    {"parallelism.pipeline_parallel_layers_per_stage", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_VIRTUAL_LAYERS, NULL, NULL},
+    {"parallelism.pipeline_parallel_layers_per_stage", SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER, LAUNCH_VIRTUAL_LAYERS, NULL, NULL},
     {"parallelism.pipeline_parallel_microbatch_size", SETS, LAUNCH_WHOLE_NUMBER, LAUNCH_STAGE_BATCH, NULL, NULL},
-    {"experimental.pipeline_parallel_microbatches", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_STAGE_BATCHES, NULL, NULL},
-    {"parallelism.pipeline_parallel_microbatches", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_STAGE_BATCHES, NULL, NULL},
+    {"experimental.pipeline_parallel_microbatches", SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER, LAUNCH_STAGE_BATCHES, NULL, NULL},
+    {"parallelism.pipeline_parallel_microbatches", SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER, LAUNCH_STAGE_BATCHES, NULL, NULL},
     {"parallelism.context_parallel_rotate_method", SETS, LAUNCH_TEXT,  LAUNCH_ROTATE, NULL, NULL},
-    {"experimental.context_parallel_rotate_method", ALSO, LAUNCH_TEXT, LAUNCH_ROTATE, NULL, NULL},
+    {"experimental.context_parallel_rotate_method", SETS_AS_ALIAS, LAUNCH_TEXT, LAUNCH_ROTATE, NULL, NULL},
     {"parallelism.fsdp_reshard_after_forward",     SETS, LAUNCH_TEXT,  LAUNCH_RESHARD, NULL, NULL},
-    {"training.fsdp_reshard_after_forward",        ALSO, LAUNCH_TEXT,  LAUNCH_RESHARD, NULL, NULL},
+    {"training.fsdp_reshard_after_forward",        SETS_AS_ALIAS, LAUNCH_TEXT,  LAUNCH_RESHARD, NULL, NULL},
     {"compile.enable",                  SETS, LAUNCH_SWITCH, LAUNCH_COMPILE, NULL, NULL},
     {"compile.components",              SETS, LAUNCH_TEXT,   LAUNCH_COMPILED, NULL, NULL},
     {"activation_checkpoint.mode",      SETS, LAUNCH_TEXT,   LAUNCH_GRANULARITY, NULL, NULL},
     {"activation_checkpoint.selective_ac_option", SETS, LAUNCH_TEXT, LAUNCH_MODULES, NULL, NULL},
-    {"activation_checkpoint.selective_ac_type",   ALSO, LAUNCH_TEXT, LAUNCH_MODULES, NULL, NULL},
+    {"activation_checkpoint.selective_ac_type",   SETS_AS_ALIAS, LAUNCH_TEXT, LAUNCH_MODULES, NULL, NULL},
 
-    {"model.converters",                ALSO, LAUNCH_TEXT,   LAUNCH_CONVERTERS, NULL, NULL},
-    {"float8.enable_float8_linear",     ALSO, LAUNCH_TEXT,   LAUNCH_FP8, NULL, NULL},
-    {"training.fp8_linear",             ALSO, LAUNCH_TEXT,   LAUNCH_FP8, NULL, NULL},
-    {"float8.recipe_name",              ALSO, LAUNCH_TEXT,   LAUNCH_FP8_RECIPE, NULL, NULL},
-    {"mx.recipe_name",                  ALSO, LAUNCH_TEXT,   LAUNCH_FP8_RECIPE, NULL, NULL},
-    {"float8.enable_fsdp_float8_all_gather", ALSO, LAUNCH_SWITCH, LAUNCH_QUANTISED_WEIGHTS, NULL, NULL},
-    {"quantize.linear.float8.enable_fsdp_float8_all_gather", ALSO, LAUNCH_SWITCH, LAUNCH_QUANTISED_WEIGHTS, NULL, NULL},
-    {"float8.precompute_float8_dynamic_scale_for_fsdp", ALSO, LAUNCH_SWITCH, LAUNCH_SCALES_ONCE, NULL, NULL},
-    {"quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp", ALSO, LAUNCH_SWITCH, LAUNCH_SCALES_ONCE, NULL, NULL},
+    {"model.converters",                SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_CONVERTERS, NULL, NULL},
+    {"float8.enable_float8_linear",     SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_FP8, NULL, NULL},
+    {"training.fp8_linear",             SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_FP8, NULL, NULL},
+    {"float8.recipe_name",              SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_FP8_RECIPE, NULL, NULL},
+    {"mx.recipe_name",                  SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_FP8_RECIPE, NULL, NULL},
+    {"float8.enable_fsdp_float8_all_gather", SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_QUANTISED_WEIGHTS, NULL, NULL},
+    {"quantize.linear.float8.enable_fsdp_float8_all_gather", SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_QUANTISED_WEIGHTS, NULL, NULL},
+    {"float8.precompute_float8_dynamic_scale_for_fsdp", SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_SCALES_ONCE, NULL, NULL},
+    {"quantize.linear.float8.precompute_float8_dynamic_scale_for_fsdp", SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_SCALES_ONCE, NULL, NULL},
     {"parallelism.enable_async_tensor_parallel",   SETS, LAUNCH_SWITCH, LAUNCH_ASYNC_TENSOR, NULL, NULL},
-    {"experimental.enable_async_tensor_parallel",  ALSO, LAUNCH_SWITCH, LAUNCH_ASYNC_TENSOR, NULL, NULL},
-    {"compile.enable_async_tensor_parallel",       ALSO, LAUNCH_SWITCH, LAUNCH_ASYNC_TENSOR, NULL, NULL},
-    {"parallelism.pipeline_parallel_first_stage_less_layers", ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_FIRST_LESS, NULL, NULL},
-    {"parallelism.pipeline_parallel_last_stage_less_layers",  ALSO, LAUNCH_WHOLE_NUMBER, LAUNCH_LAST_LESS, NULL, NULL},
+    {"experimental.enable_async_tensor_parallel",  SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_ASYNC_TENSOR, NULL, NULL},
+    {"compile.enable_async_tensor_parallel",       SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_ASYNC_TENSOR, NULL, NULL},
+    {"parallelism.pipeline_parallel_first_stage_less_layers", SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER, LAUNCH_FIRST_LESS, NULL, NULL},
+    {"parallelism.pipeline_parallel_last_stage_less_layers",  SETS_AS_ALIAS, LAUNCH_WHOLE_NUMBER, LAUNCH_LAST_LESS, NULL, NULL},
     {"parallelism.disable_loss_parallel",          UNMODELLED, "the loss over whole logits: they are shared over tensor ranks here", NULL},
     {"training.disable_loss_parallel",             UNMODELLED, "the loss over whole logits: they are shared over tensor ranks here", NULL},
     {"parallelism.enable_compiled_autograd",       UNMODELLED, "launches of the backward: a few percent at most", NULL},
@@ -88,8 +88,8 @@ static const struct launch_row rows[] = {
     {"compile.backend",                 UNMODELLED, "another compiler than inductor", "inductor"},
     {"compile.*",                       UNMODELLED, "a detail of torch.compile", NULL},
     {"quantize.*",                      UNMODELLED, eight_bits, NULL},
-    {"peft.enable_peft",                ALSO, LAUNCH_SWITCH, LAUNCH_ADAPTER_ON, NULL, NULL},
-    {"lora.rank",                       ALSO, LAUNCH_TEXT,   LAUNCH_ADAPTER, NULL, NULL},
+    {"peft.enable_peft",                SETS_AS_ALIAS, LAUNCH_SWITCH, LAUNCH_ADAPTER_ON, NULL, NULL},
+    {"lora.rank",                       SETS_AS_ALIAS, LAUNCH_TEXT,   LAUNCH_ADAPTER, NULL, NULL},
     {"peft.*",                          UNMODELLED, "a detail of adapters: not predicted", NULL},
     {"lora.*",                          UNMODELLED, "a detail of adapters: not predicted", NULL},
     {"activation_checkpoint.*",         UNMODELLED, "a detail of what is kept", NULL},
@@ -135,7 +135,7 @@ static const char *const schedules[CHOICE_PIPELINE_COUNT] = {
 
 /* Sets the list of the layers in each part, as torchtitan calls a chunk of layers. Without the list torchtitan divides
  * the layers itself, and counts the embedding and the head as layers. */
-static void set_layer_part_fields(struct launch *l, const struct choices *c)
+static void set_layers_of_each_part(struct launch *l, const struct choices *c)
 {
     uint32_t parts = pipeline_chunk_count(c);
     struct text list = {0};
@@ -175,7 +175,7 @@ static void set_rank_fields(struct launch *l, const struct choices *c)
         launch_set_text(l, LAUNCH_DISPATCHER, dispatcher_names[c->dispatcher]);
     if (c->pp > 1) {
         launch_set_text(l, LAUNCH_SCHEDULE, schedule != NULL ? schedule : "1F1B");
-        set_layer_part_fields(l, c);
+        set_layers_of_each_part(l, c);
         launch_set_count(l, LAUNCH_STAGE_BATCH, c->micro_batch);
     }
     if (c->cp > 1)
@@ -207,9 +207,9 @@ void launch_set_torchtitan_fields(struct launch *l, const struct choices *c)
     if (layers_compiled != loss)
         launch_set_text(l, LAUNCH_COMPILED, loss ? "[\"loss\"]" : "[\"model\"]");
     launch_set_text(l, LAUNCH_GRANULARITY,
-                    selective                   ? "selective"
-                    : expressible_recomputes(c) ? "full"
-                                                : "none");
+                    selective                          ? "selective"
+                    : expressible_choices_recompute(c) ? "full"
+                                                       : "none");
     if (selective)
         launch_set_text(l, LAUNCH_MODULES, layers ? "2" : "op");
 }
@@ -248,7 +248,7 @@ static enum status set_batches_of_token_counts(struct launch *l, struct diag *di
             return launch_field_error(l, pairs[i][0], diag,
                                       "%lld tokens are no whole number of sequences of %lld tokens",
                                       (long long)tokens, (long long)seq);
-        struct launch_value from = l->field_value[pairs[i][0]];
+        struct launch_field_value from = l->field_value[pairs[i][0]];
         launch_set_count(l, pairs[i][1], tokens / seq);
         l->field_value[pairs[i][1]].place = from.place;
         l->field_value[pairs[i][1]].setting_name = from.setting_name;

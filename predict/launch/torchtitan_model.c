@@ -171,7 +171,7 @@ enum status torchtitan_set_recipe_fields(struct launch *l, struct diag *diag)
         launch_set_text_unless_given(l, LAUNCH_CONVERTERS, "float8");
     }
     launch_set_text_unless_given(l, LAUNCH_MODEL, recipe->model);
-    struct launch_value from = l->field_value[LAUNCH_RECIPE];
+    struct launch_field_value from = l->field_value[LAUNCH_RECIPE];
     if (!launch_has_field(l, LAUNCH_FLAVOR)) {
         launch_set_text(l, LAUNCH_FLAVOR, recipe->flavor);
         l->field_value[LAUNCH_FLAVOR].place = from.place;

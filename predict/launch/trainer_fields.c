@@ -53,7 +53,7 @@ static void set_common_trainer_fields(struct launch *l, const struct choices *c)
     launch_set_count(l, LAUNCH_SEQ, c->seq);
     launch_set_count(l, LAUNCH_MICRO_BATCH, c->micro_batch);
     launch_set_count(l, LAUNCH_ACCUMULATION, c->accumulation);
-    launch_set_count(l, LAUNCH_CHECKPOINTS, expressible_recomputes(c));
+    launch_set_count(l, LAUNCH_CHECKPOINTS, expressible_choices_recompute(c));
     if (c->activations == CHOICE_ACTIVATIONS_OFFLOAD)
         launch_set_count(l, LAUNCH_CHECKPOINTS_HOST, 1);
     launch_set_count(l, LAUNCH_BF16, c->dtype == DTYPE_BF16);

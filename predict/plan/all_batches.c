@@ -40,8 +40,8 @@ static void predict_row_on_batch(void *context, size_t job, void *result)
         .setup = setup, .request = &request, .wants_step_time_only = true};
     struct prediction p = {0};
     double *step_s = result;
-    packed_batch_documents(&row->packed_set->batch[c->job[job].batch], request.seq, &documents,
-                           &arena);
+    packed_batch_fill_documents(&row->packed_set->batch[c->job[job].batch], request.seq, &documents,
+                                &arena);
     request.documents = &documents;
     if (setup->cluster.gpus == request.ranks ||
         cluster_resize(&setup->cluster, &setup->arena, 0, request.ranks, NULL) == STATUS_OK)
@@ -60,8 +60,8 @@ static uint64_t *job_digests(const struct batch_comparison *c, struct arena *are
         const struct outcome *row = c->job[i].compared_row->row;
         struct request request = row->request;
         struct documents documents;
-        packed_batch_documents(&row->packed_set->batch[c->job[i].batch], request.seq, &documents,
-                               arena);
+        packed_batch_fill_documents(&row->packed_set->batch[c->job[i].batch], request.seq,
+                                    &documents, arena);
         request.documents = &documents;
         key[i] = outcome_request_digest(c->setup, &request, request.ranks);
     }
@@ -170,8 +170,8 @@ static void extend_to_all_batches(struct batch_comparison *c)
 /* Makes rate_bound of all rows comparable. The best row, `first`, gets its rate on all batches. A compared row gets
  * that rate, times the ratio of its own rate to the best row's, both on the batches on which it was predicted. Every
  * other row keeps its ratio to the best row, which is that of their typical batches. */
-static void scale_rates(struct batch_comparison *c, struct best *best,
-                        const struct compared_row *first)
+static void make_rate_bounds_comparable(struct batch_comparison *c, struct best *best,
+                                        const struct compared_row *first)
 {
     double all = median_tokens_per_s_gpu(first), typical = first->row->rate_bound;
     for (size_t i = 0; i < best->row_count; i++)
@@ -276,7 +276,7 @@ enum status all_batches_compare_and_rank(struct best *best, struct setup *setup,
     }
     const struct compared_row *first = is_complete ? fastest_row(&c) : NULL;
     if (is_complete)
-        scale_rates(&c, best, first);
+        make_rate_bounds_comparable(&c, best, first);
     for (size_t i = 0; i < c.compared_row_count && is_complete; i++) {
         struct outcome *row = c.compared_row[i].row;
         row->won_batch_count = count_won_batches(&c.compared_row[i], first);

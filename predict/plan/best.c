@@ -27,9 +27,9 @@ bool best_is_better(enum plan_goal goal, const struct outcome *a, const struct o
 
 const char *best_end_reason(const struct best *best)
 {
-    return interrupt_caught_signal() != 0 ? interrupt_describe_signal()
-           : best->hit_time_limit         ? "--within"
-                                          : NULL;
+    return interrupt_caught_signal_number() != 0 ? interrupt_describe_signal()
+           : best->hit_time_limit                ? "--within"
+                                                 : NULL;
 }
 
 double best_share_unsimulated_may_gain(const struct best *best)

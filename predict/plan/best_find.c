@@ -41,7 +41,7 @@ struct longest_search_state {
     bool may_longer_than_ladder_fit;
     /* the verdict on the shortest length of the ladder, with the last repair with which no length fitted; empty: with
      * every repair that was tried some length fitted */
-    struct verdict next_verdict;
+    struct verdict unfit_verdict_of_shortest_length;
     struct length_ladder ladder; /* the lengths that are tried with the last repair */
     /* this length and longer ones do not fit with any repair */
     int64_t shortest_never_fitting_tokens;
@@ -97,7 +97,7 @@ static void search_longer_with_repair(const struct longest_search_round *round,
     if (longest_find(&longest, round->setup, request, &ladder, next, NULL, NULL) != STATUS_OK)
         return;
     if (longest.tokens == 0)
-        r->next_verdict = longest.verdict_of_shortest_unfit;
+        r->unfit_verdict_of_shortest_length = longest.verdict_of_shortest_unfit;
     if (longest.tokens <= r->tokens)
         return;
     request->seq = longest.tokens;
@@ -116,11 +116,11 @@ static void fill_unsimulated_outcome(struct outcome *o, const struct longest_sea
     o->ladder = r->ladder;
     o->sequence_tokens = r->tokens;
     o->is_open_ended = r->may_longer_than_ladder_fit || r->has_reached_ladder_end;
-    o->verdict = r->tokens > 0 ? r->verdict : r->next_verdict;
+    o->verdict = r->tokens > 0 ? r->verdict : r->unfit_verdict_of_shortest_length;
     if (r->tokens > 0)
         o->request = r->request;
     if (o->kind == OUTCOME_DOES_NOT_FIT)
-        o->missing_bytes = verdict_missing_bytes(&r->next_verdict);
+        o->missing_bytes = verdict_missing_bytes(&r->unfit_verdict_of_shortest_length);
 }
 
 /* Finds the longest sequence that a candidate reaches with any of its repairs, and fills its outcome. If that sequence
@@ -208,7 +208,7 @@ static enum status find_longest_of_all_candidates(struct best *best, struct setu
     }
     qsort(row, best->row_count, sizeof *row, compare_gpu_lower_bounds);
     progress_begin(&progress, best->row_count, 0);
-    while (next < best->row_count && status == STATUS_OK && interrupt_caught_signal() == 0) {
+    while (next < best->row_count && status == STATUS_OK && interrupt_caught_signal_number() == 0) {
         struct candidate batch[ROUND];
         struct outcome out[ROUND];
         uint64_t key[ROUND];
@@ -225,7 +225,7 @@ static enum status find_longest_of_all_candidates(struct best *best, struct setu
             fill_skipped_row(&best->row[next], &row[next], OUTCOME_OVER_MEMORY_BOUND);
             best->row[next].missing_bytes = least - available;
         }
-        progress.done_before_run = next - jobs;
+        progress.jobs_done_before_run = next - jobs;
         round.first_candidate_of_round = batch;
         for (size_t i = 0; i < jobs && best->limits.kept_jobs.answer_file != NULL; i++)
             key[i] = candidate_digest(&round, &batch[i]);
@@ -321,7 +321,7 @@ enum status best_find(struct best *best, enum plan_goal goal, struct setup *setu
             best->less_probable_best.kind == OUTCOME_SIMULATED)
             best->less_probable_gpu_count = (size_t)gpus;
         if (status == STATUS_OK || status == STATUS_SYSTEM || gpus == setup->cluster.gpus ||
-            interrupt_caught_signal() != 0)
+            interrupt_caught_signal_number() != 0)
             return status;
     }
     return STATUS_NO;

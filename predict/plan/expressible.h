@@ -44,7 +44,7 @@ const char *expressible_default_profile(enum framework framework, const struct s
 /* Returns over how many ranks the same weights may be shared: the ranks of a stage divided by its tensor ranks. */
 uint32_t expressible_weight_sharing_ranks(const struct choices *choices);
 /* True if activations are recomputed in the backward: for all choices of activations but `keep` and `ratio`. */
-bool expressible_recomputes(const struct choices *choices);
+bool expressible_choices_recompute(const struct choices *choices);
 /* True if Trainer's family (Axolotl, LLaMA-Factory, TRL) runs the choices under DDP: every rank holds all weights, the
  * optimizer is on the device, and ranks share only the batch. */
 bool expressible_is_ddp(const struct choices *choices);

@@ -9,7 +9,7 @@ uint32_t expressible_weight_sharing_ranks(const struct choices *c)
     return c->dp * c->cp * c->hp;
 }
 
-bool expressible_recomputes(const struct choices *c)
+bool expressible_choices_recompute(const struct choices *c)
 {
     return c->activations != CHOICE_ACTIVATIONS_KEEP && c->activations != CHOICE_ACTIVATIONS_RATIO;
 }

@@ -94,7 +94,7 @@ static void finish_candidate(struct rate_search *s, size_t i, enum outcome_kind 
 
 struct key_without_stage_placement {
     uint64_t key;
-    size_t node_index;
+    size_t candidate_index;
 };
 
 static int compare_placement_keys(const void *left, const void *right)
@@ -102,7 +102,7 @@ static int compare_placement_keys(const void *left, const void *right)
     const struct key_without_stage_placement *a = left, *b = right;
     if (a->key != b->key)
         return a->key < b->key ? -1 : 1;
-    return a->node_index < b->node_index ? -1 : 1;
+    return a->candidate_index < b->candidate_index ? -1 : 1;
 }
 
 /* Finds, for each candidate, the one that differs from it only in the placement of stages. Their schedules differ only
@@ -126,8 +126,8 @@ static void find_other_placements(struct rate_search *s)
     qsort(key, count, sizeof *key, compare_placement_keys);
     for (size_t k = 1; k < count; k++)
         if (key[k].key == key[k - 1].key) {
-            s->node[key[k].node_index].other_placement = key[k - 1].node_index;
-            s->node[key[k - 1].node_index].other_placement = key[k].node_index;
+            s->node[key[k].candidate_index].other_placement = key[k - 1].candidate_index;
+            s->node[key[k - 1].candidate_index].other_placement = key[k].candidate_index;
         }
     free(key);
 }
@@ -225,7 +225,7 @@ static void keep_best_outcome(struct rate_search *s, const struct outcome *o)
 static void apply_job_answer_to_candidate(struct rate_search *s, const struct search_job *job,
                                           const struct candidate_answer *a)
 {
-    struct candidate_search *node = &s->node[job->node_index];
+    struct candidate_search *node = &s->node[job->candidate_index];
     if (job->step_to_take == SEARCH_STEP_LAYER) {
         struct timed_layer *layer = &s->layer[job->timed_layer_row_of_job];
         layer->has_step = layer->has_kernel_sums;
@@ -239,16 +239,16 @@ static void apply_job_answer_to_candidate(struct rate_search *s, const struct se
                 lower_rate_bound_by_layer_times(s, i);
         return;
     }
-    apply_answer_to_other_placement(s, job->node_index, a);
+    apply_answer_to_other_placement(s, job->candidate_index, a);
     node->next_candidate_step = (uint8_t)a->next_candidate_step;
     node->next_repair_number = a->next_repair_number;
     if (a->bound_s > 0)
         node->rate_bound =
             fmin(node->rate_bound,
-                 tokens_per_s_gpu_of_step(&s->best->space.row[job->node_index], a->bound_s));
+                 tokens_per_s_gpu_of_step(&s->best->space.row[job->candidate_index], a->bound_s));
     if (a->rate_bound > 0)
         node->rate_bound = fmin(node->rate_bound, a->rate_bound);
-    s->best->row[job->node_index] = a->outcome;
+    s->best->row[job->candidate_index] = a->outcome;
     if (a->outcome.kind == OUTCOME_SIMULATED)
         keep_best_outcome(s, &a->outcome);
     if (a->less_probable_outcome.kind == OUTCOME_SIMULATED &&
@@ -267,7 +267,7 @@ static double now_s(void)
 static bool is_time_over(const struct rate_search *s)
 {
     double search_time_limit_s = s->best->limits.time_limit_s;
-    return interrupt_caught_signal() != 0 ||
+    return interrupt_caught_signal_number() != 0 ||
            (search_time_limit_s > 0 && now_s() - s->began_s >= search_time_limit_s);
 }
 
@@ -282,7 +282,7 @@ static enum status run_round(struct rate_search *s, double above, struct progres
         kept_jobs_run(&s->best->limits.kept_jobs, s->job_digest, s->job_count, sizeof answer[0],
                       fastest_run_job, s, answer, progress, diag);
     for (size_t i = 0; i < s->job_count && status == STATUS_OK; i++) {
-        const struct candidate *c = &s->best->space.row[s->job[i].node_index];
+        const struct candidate *c = &s->best->space.row[s->job[i].candidate_index];
         if (!answer[i].is_answered)
             continue;
         outcome_restore_pointers(&answer[i].outcome, c);
@@ -298,7 +298,7 @@ static void write_progress_note(const struct rate_search *s, char *note, size_t 
 {
     double most = 0;
     for (size_t i = 0; i < s->best->space.candidate_count; i++)
-        if (fastest_candidate_is_open(s, i, most))
+        if (fastest_is_candidate_open_above_rate(s, i, most))
             most = s->node[i].rate_bound;
     if (fastest_has_found_a_fit(s))
         c_snprintf(note, size, "%.1f tokens/s/GPU (fits: %.0f %%), at most %.1f %% more",
@@ -321,11 +321,12 @@ static enum status search_until_gap(struct rate_search *s, double *above, struct
         open = fastest_count_open_above_rate(s, *above);
         if (open == 0 || status != STATUS_OK || is_time_over(s))
             break;
-        progress->done_before_run = all - open;
+        progress->jobs_done_before_run = all - open;
         status = run_round(s, *above, progress, diag);
     }
     progress->note = NULL;
-    s->best->hit_time_limit = open > 0 && status == STATUS_OK && interrupt_caught_signal() == 0;
+    s->best->hit_time_limit =
+        open > 0 && status == STATUS_OK && interrupt_caught_signal_number() == 0;
     return status;
 }
 
@@ -354,7 +355,7 @@ static enum status find_best_of_strategies(struct rate_search *s, struct progres
     enum status status = STATUS_OK;
     double gap = fmax(RUNNER_UP_GAP_SHARE, s->best->limits.rate_gap_share);
     strategies_list(&strategies);
-    progress->done_before_run = progress->job_count;
+    progress->jobs_done_before_run = progress->job_count;
     progress->note = "the best of each other strategy";
     for (int strategy = 0; strategy < (int)strategies; strategy++) {
         begin_search_of_strategy(s, strategy);

@@ -28,7 +28,7 @@ static uint32_t row_of_layer_timed_next(const struct rate_search *s,
 static bool is_long_job(const struct rate_search *s, const struct search_job *job)
 {
     return job->step_to_take != SEARCH_STEP_LAYER &&
-           s->node[job->node_index].upper_bound_of_ops > LONG_JOB_OPS;
+           s->node[job->candidate_index].upper_bound_of_ops > LONG_JOB_OPS;
 }
 
 /* Adds the next step of a candidate to the round, and returns whether it was added. It is not if the round is full, or
@@ -46,8 +46,8 @@ static bool add_job_of_next_step(struct rate_search *s, size_t i, bool layers)
     for (size_t k = 0; k < s->job_count; k++) {
         whole += s->job[k].step_to_take == SEARCH_STEP_WHOLE;
         many += is_long_job(s, &s->job[k]);
-        if (s->job[k].node_index == i ||
-            (s->job[k].node_index == node->other_placement &&
+        if (s->job[k].candidate_index == i ||
+            (s->job[k].candidate_index == node->other_placement &&
              job.step_to_take != SEARCH_STEP_LAYER) ||
             (job.timed_layer_row_of_job != SEARCH_NO_LAYER &&
              s->job[k].timed_layer_row_of_job == job.timed_layer_row_of_job))
@@ -96,7 +96,7 @@ static bool little_memory_first(const struct rate_search *s, size_t a, size_t b)
                : higher_rate_bound_first(s, a, b);
 }
 
-bool fastest_candidate_is_open(const struct rate_search *s, size_t i, double above)
+bool fastest_is_candidate_open_above_rate(const struct rate_search *s, size_t i, double above)
 {
     return s->node[i].next_candidate_step != SEARCH_STEP_DONE && s->node[i].rate_bound > above &&
            (s->searched_strategy_index < 0 ||
@@ -108,7 +108,7 @@ size_t fastest_count_open_above_rate(const struct rate_search *s, double above)
 {
     size_t open = 0;
     for (size_t i = 0; i < s->best->space.candidate_count; i++)
-        open += fastest_candidate_is_open(s, i, above);
+        open += fastest_is_candidate_open_above_rate(s, i, above);
     return open;
 }
 
@@ -117,7 +117,7 @@ static void set_little_memory_bytes_max(struct rate_search *s, double above)
 {
     double least = HUGE_VAL;
     for (size_t i = 0; i < s->best->space.candidate_count; i++)
-        if (fastest_candidate_is_open(s, i, above))
+        if (fastest_is_candidate_open_above_rate(s, i, above))
             least = fmin(least, s->best->space.row[i].gpu_lower_bound_bytes);
     s->little_memory_bytes_max = 1.25 * least;
 }
@@ -161,7 +161,8 @@ static void add_jobs_of_first_candidates(struct rate_search *s, candidate_order_
     struct first_candidates firsts = {.count = 0};
     size_t added = 0;
     for (size_t i = 0; i < s->best->space.candidate_count; i++)
-        if (s->node[i].next_candidate_step >= from && fastest_candidate_is_open(s, i, above))
+        if (s->node[i].next_candidate_step >= from &&
+            fastest_is_candidate_open_above_rate(s, i, above))
             insert_candidate(&firsts, s, before, layers, i);
     for (size_t k = 0; k < firsts.count && added < most; k++)
         added += add_job_of_next_step(s, firsts.node[k], layers);

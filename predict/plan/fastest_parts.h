@@ -45,7 +45,7 @@ struct candidate_search {
 };
 
 /* A layer that several candidates share. It is timed in two steps (predict/plan/layer_time.h): first
- * layer_kernel_sums(), then layer_step_s(). A member of layer_time is 0 if it could not be found. */
+ * layer_kernel_sums(), then layer_simulated_s(). A member of layer_time is 0 if it could not be found. */
 struct timed_layer {
     struct layer_key key;
     struct layer_lower_bound layer_time;
@@ -54,7 +54,7 @@ struct timed_layer {
 
 struct search_job {
     enum candidate_next_step step_to_take; /* the step of the candidate that the job takes */
-    size_t node_index;                     /* the candidate: index in rate_search.node */
+    size_t candidate_index;                /* the candidate: index in rate_search.node */
     /* SEARCH_STEP_LAYER: the row of rate_search.layer that the job times; other steps: SEARCH_NO_LAYER */
     uint32_t timed_layer_row_of_job;
 };
@@ -102,8 +102,8 @@ static inline bool fastest_has_found_a_fit(const struct rate_search *s)
 
 /* True if candidate i takes part in the search, is not done, and has a bound that exceeds `above`. With
  * searched_strategy_index set, only candidates of that strategy without very many ops take part. */
-bool fastest_candidate_is_open(const struct rate_search *search, size_t i, double above);
-/* Returns how many candidates are open (fastest_candidate_is_open()). */
+bool fastest_is_candidate_open_above_rate(const struct rate_search *search, size_t i, double above);
+/* Returns how many candidates are open (fastest_is_candidate_open_above_rate()). */
 size_t fastest_count_open_above_rate(const struct rate_search *search, double above);
 
 /* Chooses the jobs of a round among the candidates that are open above `above`. As long as none is known to fit, up to

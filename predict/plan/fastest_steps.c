@@ -193,20 +193,20 @@ static void time_layer(const struct rate_search *s, const struct timed_layer *la
         a->layer_time = layer_kernel_sums(s->setup, request, &layer->key);
     else
         a->layer_time.step_s =
-            fmax(a->layer_time.step_s, layer_step_s(s->setup, request, &layer->key));
+            fmax(a->layer_time.step_s, layer_simulated_s(s->setup, request, &layer->key));
 }
 
 void fastest_run_job(void *context, size_t number, void *result)
 {
     struct rate_search *s = context;
     const struct search_job *job = &s->job[number];
-    const struct candidate *c = &s->best->space.row[job->node_index];
-    const struct candidate_search *node = &s->node[job->node_index];
+    const struct candidate *c = &s->best->space.row[job->candidate_index];
+    const struct candidate_search *node = &s->node[job->candidate_index];
     struct candidate_answer *a = result;
     a->is_answered = true;
     a->next_candidate_step = SEARCH_STEP_DONE;
     if (job->step_to_take != SEARCH_STEP_LAYER)
-        a->outcome = s->best->row[job->node_index];
+        a->outcome = s->best->row[job->candidate_index];
     s->setup->padding_tokens =
         c->packed_set != NULL ? c->packed_set->batch[c->packed_set->typical_batch].padding_tokens
                               : 0;
@@ -222,9 +222,9 @@ void fastest_run_job(void *context, size_t number, void *result)
 
 uint64_t fastest_job_digest(const struct rate_search *s, const struct search_job *job)
 {
-    const struct candidate *c = &s->best->space.row[job->node_index];
-    const struct candidate_search *node = &s->node[job->node_index];
-    const struct outcome *o = &s->best->row[job->node_index];
+    const struct candidate *c = &s->best->space.row[job->candidate_index];
+    const struct candidate_search *node = &s->node[job->candidate_index];
+    const struct outcome *o = &s->best->row[job->candidate_index];
     uint64_t key;
     if (job->step_to_take == SEARCH_STEP_LAYER) {
         const struct timed_layer *layer = &s->layer[job->timed_layer_row_of_job];

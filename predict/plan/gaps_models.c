@@ -67,7 +67,7 @@ static bool moves_shared_experts(const struct choices *c)
 {
     const uint8_t own = c->profile->shared_experts != SHARED_EXPERTS_PROFILE
                             ? c->profile->shared_experts
-                            : SHARED_EXPERTS_COMBINE;
+                            : SHARED_EXPERTS_DURING_COMBINE;
     return c->model->shared_ffn > 0 && c->shared_experts != own;
 }
 

@@ -4,14 +4,14 @@
 #include "schedule/choices/profile.h"
 #include "schedule/pipeline/pipeline.h"
 
-static bool has_ring_messages(const struct choices *c)
+static bool has_ring_rotated_by_messages(const struct choices *c)
 {
     return gaps_has_ring(c) && c->rotation == ROTATE_P2P;
 }
 
 /* True if keys go round the ring by all-to-alls, which Megatron lacks, or by an all-gather with head ranks: Megatron
  * has an all-gather only without head ranks. */
-static bool has_rotation_unlike_megatron(const struct choices *c)
+static bool has_ring_rotation_unlike_megatron(const struct choices *c)
 {
     return gaps_has_ring(c) && (c->rotation == ROTATE_ALL_TO_ALL ||
                                 (c->rotation == ROTATE_ALL_GATHER && gaps_has_head_ranks(c)));
@@ -151,7 +151,7 @@ static bool has_expert_ranks(const struct choices *c)
     return c->ep > 1;
 }
 
-static bool has_ring_of_all_to_alls(const struct choices *c)
+static bool has_ring_rotated_by_all_to_alls(const struct choices *c)
 {
     return gaps_has_ring(c) && c->rotation == ROTATE_ALL_TO_ALL;
 }
@@ -179,15 +179,15 @@ static bool has_ring_with_unusual_flash(const struct choices *c)
 /* clang-format off */
 static const struct expression_gap rows[] = {
     {IN_TORCHTITAN | IN_AXOLOTL, gaps_has_head_ranks,            "head ranks (Ulysses): context parallelism is a ring"},
-    {IN_TORCHTITAN | TRL, has_ring_messages,                 "keys and values as messages round the ring: an all-gather, or all-to-alls, which are set"},
+    {IN_TORCHTITAN | TRL, has_ring_rotated_by_messages,                 "keys and values as messages round the ring: an all-gather, or all-to-alls, which are set"},
     {ALL,      has_ring_of_needed_rows,              "keys and values sent only to ranks that need them (--rotate needed): each rank gets all"},
-    {IN_MEGATRON, has_rotation_unlike_megatron,           "keys and values by all-to-alls, or gathered beside head ranks: messages are set"},
+    {IN_MEGATRON, has_ring_rotation_unlike_megatron,           "keys and values by all-to-alls, or gathered beside head ranks: messages are set"},
     {IN_DEEPSPEED,    gaps_has_ring,                     "rings: sequences are cut by heads alone (Ulysses), and set so"},
     {IN_LLAMA_FACTORY,  gaps_has_head_ranks,                    "head ranks (Ulysses): it has none"},
     {TRL,      gaps_has_head_ranks,                    "head ranks (Ulysses): `accelerate launch` has no argument for them, only its configuration file"},
     {IN_DEEPSPEED,    has_head_ranks_with_tp_or_pp,           "head ranks beside tensor ranks or stages: they are set, and Megatron-DeepSpeed refuses them"},
     {IN_MEGATRON | IN_DEEPSPEED | IN_TRAINER_FAMILY, has_expert_ranks, "experts spread over ranks (--ep)"},
-    {IN_AXOLOTL,  has_ring_of_all_to_alls,              "keys and values by all-to-alls: ring_attn_func has an all-gather and messages"},
+    {IN_AXOLOTL,  has_ring_rotated_by_all_to_alls,              "keys and values by all-to-alls: ring_attn_func has an all-gather and messages"},
     {IN_LLAMA_FACTORY,  gaps_has_ring,                     "rings: it has none"},
     {IN_LLAMA_FACTORY,  gaps_has_tensor_ranks,             "tensor ranks: it has none"},
     {IN_TORCHTITAN | IN_MEGATRON | TRL | IN_AXOLOTL, has_inner_rings,          "windows of a double ring"},

@@ -11,7 +11,8 @@ bool layer_key_make(struct layer_key *key, const struct choices *c, const struct
     bool kept = least || c->activations == CHOICE_ACTIVATIONS_RATIO;
     memset(key, 0, sizeof *key);
     if (c->documents != NULL || transformer_count_windowed_layers(c->model) > 0 ||
-        c->scope != SCOPE_STEP || c->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER || c->ep > 1)
+        c->scope != SCOPE_WHOLE_STEP || c->activations == CHOICE_ACTIVATIONS_SELECTIVE_LAYER ||
+        c->ep > 1)
         return false;
     key->profile = c->profile;
     key->micro_batch = c->micro_batch;
@@ -45,7 +46,7 @@ bool layer_keys_equal(const struct layer_key *a, const struct layer_key *b)
 struct request layer_request_of_one_layer(const struct request *asked, const struct layer_key *key)
 {
     struct request r = *asked;
-    r.scope = SCOPE_LAYERS;
+    r.scope = SCOPE_ALL_LAYERS;
     r.tp = key->tp;
     r.cp = key->cp;
     r.hp = key->hp;
@@ -91,8 +92,8 @@ struct layer_lower_bound layer_kernel_sums(const struct setup *setup, const stru
     return layer;
 }
 
-double layer_step_s(const struct setup *setup, const struct request *asked,
-                    const struct layer_key *key)
+double layer_simulated_s(const struct setup *setup, const struct request *asked,
+                         const struct layer_key *key)
 {
     struct request request = layer_request_of_one_layer(asked, key);
     double step_s[2] = {0}; /* [i]: of a step with 2 + i layers */

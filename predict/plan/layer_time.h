@@ -2,9 +2,9 @@
  *
  * A layer's forward and backward depend on the degrees within a sequence, the attention and what is recomputed, but
  * neither on how weights are shared nor on the number of stages, micro-batches and data-parallel ranks. So a step of
- * layers only (SCOPE_LAYERS) is built with 2 and with 3 layers on the ranks of one sequence. The difference is the time
- * of the third layer, without what the beginning and the end of a step add. A step of the whole configuration takes at
- * least the time of all its layers (predict/bounds.h), since exchanges of weights only add to it. */
+ * layers only (SCOPE_ALL_LAYERS) is built with 2 and with 3 layers on the ranks of one sequence. The difference is the
+ * time of the third layer, without what the beginning and the end of a step add. A step of the whole configuration
+ * takes at least the time of all its layers (predict/bounds.h), since exchanges of weights only add to it. */
 #ifndef PREDICT_PLAN_LAYER_TIME_H
 #define PREDICT_PLAN_LAYER_TIME_H
 
@@ -38,12 +38,12 @@ struct request layer_request_of_one_layer(const struct request *request,
                                           const struct layer_key *key);
 
 /* layer_kernel_sums() returns the time of all kernels of one layer, and the time that the host takes to issue them,
- * without a simulation; step_s of its result is the longer of the two. layer_step_s() returns the simulated seconds of
- * a layer. What cannot be found is 0. The request must have the key's choices, and the setup's cluster at least as many
- * GPUs as the key has ranks. */
+ * without a simulation; step_s of its result is the longer of the two. layer_simulated_s() returns the simulated
+ * seconds of a layer. What cannot be found is 0. The request must have the key's choices, and the setup's cluster at
+ * least as many GPUs as the key has ranks. */
 struct layer_lower_bound layer_kernel_sums(const struct setup *setup, const struct request *request,
                                            const struct layer_key *key);
-double layer_step_s(const struct setup *setup, const struct request *request,
-                    const struct layer_key *key);
+double layer_simulated_s(const struct setup *setup, const struct request *request,
+                         const struct layer_key *key);
 
 #endif

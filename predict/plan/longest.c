@@ -15,7 +15,7 @@ int64_t ladder_tokens_of_rung(const struct length_ladder *ladder, uint32_t rung)
 {
     return ladder->do_lengths_double ? ladder->first_length_or_step_tokens << rung
                                      : ladder->first_length_or_step_tokens *
-                                           ((int64_t)ladder->too_short_multiples + rung + 1);
+                                           ((int64_t)ladder->too_short_multiple_count + rung + 1);
 }
 
 int64_t ladder_longest_tokens(const struct length_ladder *ladder)
@@ -102,7 +102,7 @@ enum status ladder_make(struct length_ladder *ladder, struct request *request, s
         below = (uint32_t)(most / step) - 1;
     *ladder = (struct length_ladder){.first_length_or_step_tokens = step,
                                      .length_count = (uint32_t)(most / step) - below,
-                                     .too_short_multiples = below,
+                                     .too_short_multiple_count = below,
                                      .ends_with_chunk_limit = has_chunks};
     return STATUS_OK;
 }
@@ -189,7 +189,7 @@ static uint32_t rung_index_of_length(const struct length_ladder *ladder, int64_t
     uint32_t rung = 0;
     if (!ladder->do_lengths_double && length >= ladder_tokens_of_rung(ladder, 0))
         rung = (uint32_t)(length / ladder->first_length_or_step_tokens - 1) -
-               ladder->too_short_multiples;
+               ladder->too_short_multiple_count;
     while (ladder->do_lengths_double && rung + 1 < ladder->length_count &&
            ladder_tokens_of_rung(ladder, rung) < length)
         rung++;
@@ -206,7 +206,7 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
     *longest = (struct longest){0};
     if (judge_length_of_rung(&s, at, diag)) {
         for (low = at, high = ladder->length_count;
-             low + stride < high && interrupt_caught_signal() == 0; stride *= 2)
+             low + stride < high && interrupt_caught_signal_number() == 0; stride *= 2)
             if (judge_length_of_rung(&s, low + stride, diag))
                 low += stride;
             else
@@ -216,7 +216,7 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
         do {
             if (high == 0)
                 return longest->refusal_of_shortest_unfit[0] != '\0' ? STATUS_BAD_INPUT : STATUS_OK;
-            longest->is_interrupted = interrupt_caught_signal() != 0;
+            longest->is_interrupted = interrupt_caught_signal_number() != 0;
             if (longest->is_interrupted)
                 return STATUS_OK;
             low = high > stride ? high - stride : 0;
@@ -226,7 +226,7 @@ enum status longest_find(struct longest *longest, const struct setup *setup,
             high = low;
         } while (true);
     }
-    while (high - low > 1 && interrupt_caught_signal() == 0) {
+    while (high - low > 1 && interrupt_caught_signal_number() == 0) {
         uint32_t middle = low + (high - low) / 2;
         if (judge_length_of_rung(&s, middle, diag))
             low = middle;

@@ -15,13 +15,13 @@
 #include <stdint.h>
 
 /* The lengths that may be tried, the shortest first; each is a rung of the ladder. With `do_lengths_double`, rung k has
- * first_length_or_step_tokens x 2^k tokens, else first_length_or_step_tokens x (too_short_multiples + k + 1). */
+ * first_length_or_step_tokens x 2^k tokens, else first_length_or_step_tokens x (too_short_multiple_count + k + 1). */
 struct length_ladder {
     /* with `do_lengths_double`, the shortest length; else the step between lengths, which are multiples of it */
     int64_t first_length_or_step_tokens;
     uint32_t length_count;
     /* number of multiples of first_length_or_step_tokens that are too short, for example less than one chunk */
-    uint32_t too_short_multiples;
+    uint32_t too_short_multiple_count;
     bool do_lengths_double;
     bool ends_with_chunk_limit; /* the longest length has LONGEST_CHUNKS chunks */
 };

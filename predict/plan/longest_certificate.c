@@ -23,7 +23,7 @@ struct longest_with_option_search {
     const struct longest_certificate *certificate;
 };
 
-static void find_option_length(void *context, size_t job, void *result)
+static void find_longest_with_option(void *context, size_t job, void *result)
 {
     const struct longest_with_option_search *search = context;
     const struct longest_certificate *report = search->certificate;
@@ -40,31 +40,31 @@ static void find_option_length(void *context, size_t job, void *result)
     }
 }
 
-static int compare_option_lengths(const void *left, const void *right)
+static int compare_longest_with_option(const void *left, const void *right)
 {
     const struct longest_length_with_option *a = left, *b = right;
     return a->tokens != b->tokens ? (a->tokens > b->tokens ? -1 : 1) : strcmp(a->option, b->option);
 }
 
-static enum status find_option_lengths(struct longest_certificate *r, const struct setup *setup,
-                                       struct diag *diag)
+static enum status find_longest_with_each_option(struct longest_certificate *r,
+                                                 const struct setup *setup, struct diag *diag)
 {
     struct longest_with_option_search search = {setup, r};
     struct longest_length_with_option all[ALTERNATIVES_MAX];
-    size_t count = alternatives_count();
+    size_t count = alternatives_option_count();
     struct progress progress;
     progress_begin(&progress, count, 0);
     enum status status =
-        workers_run(count, sizeof all[0], find_option_length, &search, all, &progress, diag);
+        workers_run(count, sizeof all[0], find_longest_with_option, &search, all, &progress, diag);
     progress_end();
     for (size_t i = 0; status == STATUS_OK && i < count; i++)
         if (all[i].tokens > r->longest.tokens) {
-            r->longest_length_with_option[r->option_length_count] = all[i];
-            r->longest_length_with_option[r->option_length_count++].option =
+            r->longest_length_with_option[r->longest_with_option_count] = all[i];
+            r->longest_length_with_option[r->longest_with_option_count++].option =
                 alternatives_option_text(i);
         }
-    qsort(r->longest_length_with_option, r->option_length_count,
-          sizeof r->longest_length_with_option[0], compare_option_lengths);
+    qsort(r->longest_length_with_option, r->longest_with_option_count,
+          sizeof r->longest_length_with_option[0], compare_longest_with_option);
     return status;
 }
 
@@ -89,7 +89,8 @@ static enum status find_less_probable_longest_length(struct longest_certificate 
                                                      struct diag *diag)
 {
     const double asked = setup->fits_probability;
-    if (asked <= 0.5 || interrupt_caught_signal() != 0 || r->longest.shortest_unfit_tokens == 0)
+    if (asked <= 0.5 || interrupt_caught_signal_number() != 0 ||
+        r->longest.shortest_unfit_tokens == 0)
         return STATUS_OK;
     setup->fits_probability = 0.5;
     enum status status = longest_find(&r->less_probable_longest, setup, &r->request, &r->ladder,
@@ -119,19 +120,19 @@ enum status longest_certificate_make(struct longest_certificate *r, struct setup
     progress_end();
     if (status == STATUS_OK && r->wants_length_only)
         return r->longest.tokens > 0 ? STATUS_OK : STATUS_NO;
-    if (status == STATUS_OK && r->longest.tokens > 0 && interrupt_caught_signal() == 0)
+    if (status == STATUS_OK && r->longest.tokens > 0 && interrupt_caught_signal_number() == 0)
         status =
             predict_length(&r->longest_prediction, setup, &r->request, r->longest.tokens, diag);
     if (status == STATUS_OK && r->longest.shortest_unfit_tokens > 0 &&
-        r->longest.refusal_of_shortest_unfit[0] == '\0' && interrupt_caught_signal() == 0)
+        r->longest.refusal_of_shortest_unfit[0] == '\0' && interrupt_caught_signal_number() == 0)
         status = predict_length(&r->next_prediction, setup, &r->request,
                                 r->longest.shortest_unfit_tokens, diag);
     r->has_tried_options =
         r->longest.shortest_unfit_tokens > 0 &&
         repeats_whole_op_count(&r->longest_prediction.ir.repeats, REPEATS_ALL_ROLES,
                                r->longest_prediction.ir.op.count) < OPTION_OPS_MAX &&
-        interrupt_caught_signal() == 0;
+        interrupt_caught_signal_number() == 0;
     if (status == STATUS_OK && r->has_tried_options)
-        status = find_option_lengths(r, setup, diag);
+        status = find_longest_with_each_option(r, setup, diag);
     return status == STATUS_OK && r->longest.tokens == 0 ? STATUS_NO : status;
 }

@@ -31,7 +31,7 @@ struct longest_certificate {
         next_prediction; /* simulated; empty where there is none */
     /* the options with which a longer sequence fits, the longest first */
     struct longest_length_with_option longest_length_with_option[ALTERNATIVES_MAX];
-    size_t option_length_count;
+    size_t longest_with_option_count;
     /* false: schedules are too large for a search with each option, all lengths fit, or an interrupt came */
     bool has_tried_options;
 };

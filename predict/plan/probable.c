@@ -28,8 +28,8 @@ static enum status find_most_probable(struct fits_probabilities_of_winner *chose
     static const double less[] = {0.8, 0.7, 0.6};
     enum status status = search_with_probability(best, goal, setup, open, 0.5);
     chosen->search_probability = 0.5;
-    for (size_t i = 0; i < ARRAY_LEN(less) && status == STATUS_OK && interrupt_caught_signal() == 0;
-         i++) {
+    for (size_t i = 0;
+         i < ARRAY_LEN(less) && status == STATUS_OK && interrupt_caught_signal_number() == 0; i++) {
         struct best other = {.limits = best->limits};
         if (less[i] >= chosen->asked_probability)
             continue;

@@ -6,10 +6,10 @@
 static const struct repair {
     int64_t loss_chunks, ffn_chunks; /* 0: as many as the configuration has */
     /* the repair makes the pieces of the loss fewer, and is skipped unless the configuration has more, as with FPDT */
-    bool applies_only_if_fewer;
+    bool makes_loss_pieces_fewer;
     bool host_optimizer; /* the optimizer moves to the host */
 } table[] = {
-    /* loss, ffn, applies_only_if_fewer, host */
+    /* loss, ffn, makes_loss_pieces_fewer, host */
     {8, 0, true, false},   {0, 0, false, false}, {8, 0, false, false}, {8, 8, false, false},
     {64, 8, false, false}, {8, 0, true, true},   {0, 0, false, true},  {8, 0, false, true},
     {8, 8, false, true},   {64, 8, false, true},
@@ -28,20 +28,20 @@ struct repairs repairs_make(const struct request *given, const struct space_open
 }
 
 /* Sets *request to the configuration with a repair. Options that the user gave stay. Pieces become more, never fewer,
- * unless the repair has applies_only_if_fewer. Returns false if the user's options do not allow the repair, if the
- * framework to which the search is restricted cannot express it, or if it has applies_only_if_fewer and the
+ * unless the repair has makes_loss_pieces_fewer. Returns false if the user's options do not allow the repair, if the
+ * framework to which the search is restricted cannot express it, or if it has makes_loss_pieces_fewer and the
  * configuration has no more pieces than the repair. */
 static bool apply_repair(struct request *request, const struct repairs *r,
                          const struct repair *repair)
 {
     if (repair->host_optimizer && r->given_request->optimizer >= 0)
         return false;
-    if (repair->applies_only_if_fewer &&
+    if (repair->makes_loss_pieces_fewer &&
         (r->given_request->loss_chunks > 0 || r->loss_chunks <= repair->loss_chunks))
         return false;
     *request = r->unrepaired_request;
     if (r->given_request->loss_chunks <= 0 &&
-        (repair->applies_only_if_fewer || r->loss_chunks < repair->loss_chunks))
+        (repair->makes_loss_pieces_fewer || r->loss_chunks < repair->loss_chunks))
         request->loss_chunks = repair->loss_chunks;
     if (r->given_request->ffn_chunks <= 0 && r->ffn_chunks < repair->ffn_chunks)
         request->ffn_chunks = repair->ffn_chunks;

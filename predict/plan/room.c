@@ -12,7 +12,7 @@ bool room_fits_asked_probability(const struct setup *setup, const struct verdict
 
 /* Returns the probability that the memory `limit`, if it were larger by `share`, suffices for the bytes of a verdict,
  * without the allocator's cache. */
-static double fits_probability_of_memory(enum prediction_limit limit, const struct setup *setup,
+static double fits_probability_of_memory(enum limiting_memory_kind limit, const struct setup *setup,
                                          const struct choices *choices,
                                          const struct verdict *verdict, double share)
 {
@@ -30,7 +30,7 @@ double room_fits_probability(const struct setup *setup, const struct choices *ch
                 fits_probability_of_memory(LIMIT_HOST, setup, choices, verdict, 0));
 }
 
-bool room_lacks_memory(enum prediction_limit limit, const struct setup *setup,
+bool room_lacks_memory(enum limiting_memory_kind limit, const struct setup *setup,
                        const struct choices *choices, const struct verdict *verdict, double share,
                        double odds)
 {
@@ -47,7 +47,8 @@ bool room_surely_lacks_memory(const struct setup *setup, const struct choices *c
                               const struct verdict *verdict, double share, double odds)
 {
     for (int limit = 0; limit < LIMIT_COUNT; limit++)
-        if (room_lacks_memory((enum prediction_limit)limit, setup, choices, verdict, share, odds))
+        if (room_lacks_memory((enum limiting_memory_kind)limit, setup, choices, verdict, share,
+                              odds))
             return true;
     return false;
 }

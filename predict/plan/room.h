@@ -16,7 +16,7 @@ bool room_fits_asked_probability(const struct setup *setup, const struct verdict
  * include the allocator's cache; the probability leaves it out, since a step can do without it. The verdict may be that
  * of a bound, or of another schedule of the same choices. room_surely_lacks_memory() returns true if it does so for
  * either memory, the device's or the host's. */
-bool room_lacks_memory(enum prediction_limit limit, const struct setup *setup,
+bool room_lacks_memory(enum limiting_memory_kind limit, const struct setup *setup,
                        const struct choices *choices, const struct verdict *verdict, double share,
                        double odds);
 bool room_surely_lacks_memory(const struct setup *setup, const struct choices *choices,

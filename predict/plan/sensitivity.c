@@ -147,8 +147,8 @@ static void find_intervals_in_child(void *context, size_t job, void *result)
     prediction_release(&p);
 }
 
-enum status sensitivity_intervals(struct intervals *intervals, struct setup *setup,
-                                  const struct request *request, struct diag *diag)
+enum status sensitivity_find_intervals(struct intervals *intervals, struct setup *setup,
+                                       const struct request *request, struct diag *diag)
 {
     struct sensitivity_job_input trial = {setup, request};
     struct intervals_of_child result = {0};

@@ -20,8 +20,8 @@ const char *sensitivity_json_key(int i);
 /* Fills *intervals by a prediction of the request with the spreads of its machine (predict/spreads.h). The predictions
  * of a search leave the spreads out. This prediction runs in a child process; if it fails there, *intervals stays as it
  * is. Does nothing unless spreads_are_needed(). */
-enum status sensitivity_intervals(struct intervals *intervals, struct setup *setup,
-                                  const struct request *request, struct diag *diag);
+enum status sensitivity_find_intervals(struct intervals *intervals, struct setup *setup,
+                                       const struct request *request, struct diag *diag);
 
 /* Simulates the request on the machine with each of the changes, in child processes, and fills sensitivity[i] for
  * change i. The caller's *setup does not change. */

@@ -61,7 +61,7 @@ static double layer_passes_of_short_steps(const struct short_step_sizes *s)
 static bool choose_short_step_sizes(struct short_step_sizes *shape, struct choices *c,
                                     const struct request *request)
 {
-    if (resolve_choices(c, request, NULL, NULL) != STATUS_OK || c->scope != SCOPE_STEP)
+    if (resolve_choices(c, request, NULL, NULL) != STATUS_OK || c->scope != SCOPE_WHOLE_STEP)
         return false;
     const struct short_step_sizes whole = {{c->model->layers, c->model->layers},
                                            {c->accumulation, c->accumulation}};

@@ -85,7 +85,7 @@ struct space_walk {
     const struct strategy *strategy_row;
     /* also search combinations that a search over strategies leaves out: tensor ranks and stages that the user gives,
      * with any strategy; strategies of subsequences for whole sequences, and the others for several subsequences */
-    bool searches_unusual;
+    bool searches_unusual_combinations;
     /* search only configurations that has_schedule_of_simpler_strategy() is true for; false: search only the others */
     bool walks_simpler_schedules_only;
     struct schedule_identity *added_identities; /* the identities of the rows that were added */
@@ -173,7 +173,7 @@ static bool set_documents_of_typical_batch(const struct space_walk *w, struct re
     *packed_set = NULL;
     if (w->open.packed_sets == NULL)
         return true;
-    if (packed_sets_find(packed_set, w->open.packed_sets, request, c, NULL) != STATUS_OK)
+    if (packed_sets_find_or_pack(packed_set, w->open.packed_sets, request, c, NULL) != STATUS_OK)
         return false;
     request->documents = &(*packed_set)->documents;
     return resolve_choices(c, request, NULL, NULL) == STATUS_OK;
@@ -364,7 +364,7 @@ static void walk_ring_layouts(struct space_walk *w, struct request request)
     bool layouts = w->open.ring_layout && request.core_plan == NULL &&
                    w->open.packed_sets != NULL && request.cp > 1;
     walk_placements_and_ring_windows(w, request);
-    if (w->open.core_plans && request.cp > 1)
+    if (w->open.are_core_plans_open && request.cp > 1)
         walk_core_plans(w, request);
     request.ring_layout = RING_ZIGZAG_DOCUMENTS;
     if (layouts)
@@ -426,8 +426,10 @@ static void walk_degrees(struct space_walk *w, struct request request)
     const struct request *given = &w->setup->request;
     struct attention_axes axes = attention_axes[w->strategy_row->attention];
     int64_t stages = given->pp > STAGES_MAX ? given->pp : STAGES_MAX;
-    bool has_tensor = w->strategy_row->fills_tp || (w->searches_unusual && given->tp > 1);
-    bool has_stages = w->strategy_row->fills_tp || (w->searches_unusual && given->pp > 1);
+    bool has_tensor =
+        w->strategy_row->fills_tp || (w->searches_unusual_combinations && given->tp > 1);
+    bool has_stages =
+        w->strategy_row->fills_tp || (w->searches_unusual_combinations && given->pp > 1);
     for (int64_t tp = 1; tp <= (has_tensor ? request.ranks : 1); tp++)
         for (int64_t pp = 1; pp <= (has_stages ? stages : 1); pp++)
             for (int64_t cp = 1; cp <= (axes.cp ? request.ranks : 1); cp++) {
@@ -462,7 +464,7 @@ static void walk_strategies(struct space_walk *w, int64_t gpus)
         if (!w->open.strategy && strcmp(table[s].name, request.strategy) != 0)
             continue;
         /* strategies of subsequences are for several subsequences, the others for whole sequences */
-        if (!w->searches_unusual && request.subsequences > 0 &&
+        if (!w->searches_unusual_combinations && request.subsequences > 0 &&
             table[s].fills_subsequences != (request.subsequences > 1))
             continue;
         request.strategy = table[s].name;
@@ -493,12 +495,14 @@ enum status space_add_candidates_of_gpus(struct space *space, const struct setup
                                          int64_t gpus, struct space_open open, struct diag *diag)
 {
     size_t before = space->candidate_count;
-    struct space_walk w = {
-        .space = space, .setup = setup, .open = open, .searches_unusual = !open.strategy};
+    struct space_walk w = {.space = space,
+                           .setup = setup,
+                           .open = open,
+                           .searches_unusual_combinations = !open.strategy};
     walk_all_configurations(&w, gpus);
     if (space->candidate_count == before &&
         open.strategy) { /* no strategy of the search has both of --tp 8 --cp 4 */
-        w.searches_unusual = true;
+        w.searches_unusual_combinations = true;
         walk_all_configurations(&w, gpus);
     }
     free(w.added_identities);
@@ -517,7 +521,8 @@ enum status space_add_candidates_of_gpus(struct space *space, const struct setup
         const struct packed_set *packed_set;
         status = resolve_choices(&choices, &request, NULL, diag);
         if (status == STATUS_OK && open.packed_sets != NULL)
-            status = packed_sets_find(&packed_set, open.packed_sets, &request, &choices, diag);
+            status =
+                packed_sets_find_or_pack(&packed_set, open.packed_sets, &request, &choices, diag);
         if (status == STATUS_OK)
             status = diag_error(diag, (struct loc){.name = "--gpus"}, STATUS_BAD_INPUT,
                                 "no product of the given degrees makes %lld GPU%s", (long long)gpus,

@@ -44,7 +44,7 @@ struct space_open {
     bool mla_exchange;
     /* open: rings are tried with rules of core plans, and with all keys or only the needed ones sent (--rotate); set
      * only if the request names no core plan */
-    bool core_plans;
+    bool are_core_plans_open;
     /* open: rings over packed documents are tried with zigzag slices of whole sequences and with those of each
      * document */
     bool ring_layout;

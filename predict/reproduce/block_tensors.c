@@ -4,7 +4,7 @@
  * has_attention, attended_back: the attention of the forward, and of the backward, was visited. */
 struct largest_tensors {
     const struct ir *ir;
-    struct block_tensors forward, backward;
+    struct block_tensor_to_input_ratios forward, backward;
     bool has_attention, attended_back;
 };
 
@@ -43,7 +43,7 @@ static double elements_of_operands(const struct ir *ir, uint32_t op)
 static void update_largest_product_tensor(struct largest_tensors *f, uint32_t op, bool backward)
 {
     bool is_ffn = backward ? !f->attended_back : f->has_attention;
-    struct block_tensors *t = backward ? &f->backward : &f->forward;
+    struct block_tensor_to_input_ratios *t = backward ? &f->backward : &f->forward;
     raise_to(is_ffn ? &t->ffn : &t->qkv,
              backward ? elements_of_read(f->ir, op) : elements_of_write(f->ir, op));
 }
@@ -80,15 +80,15 @@ static void update_largest_op_tensors(struct largest_tensors *f, uint32_t op)
     }
 }
 
-static void divide_by_input_elements(struct block_tensors *t, double unit)
+static void divide_by_input_elements(struct block_tensor_to_input_ratios *t, double unit)
 {
     double *const all[] = {&t->hidden, &t->qkv, &t->exchange, &t->attention, &t->ffn};
     for (size_t i = 0; unit > 0 && i < sizeof all / sizeof all[0]; i++)
         *all[i] /= unit;
 }
 
-void block_tensors_find(struct block_tensors *forward, struct block_tensors *backward,
-                        const struct ir *ir)
+void block_tensors_find(struct block_tensor_to_input_ratios *forward,
+                        struct block_tensor_to_input_ratios *backward, const struct ir *ir)
 {
     struct largest_tensors f = {.ir = ir};
     const struct role *role = &ir->role[0];

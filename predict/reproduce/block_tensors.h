@@ -1,4 +1,5 @@
-/* predict/reproduce/block_tensors.h: the sizes of a Transformer block's tensors, as multiples of its input's.
+/* predict/reproduce/block_tensors.h: the sizes of a Transformer block's tensors, as multiples of its
+ * input's.
  *
  * The size of the input is the tokens of a rank times the hidden width. In the forward a step of the block holds the
  * tensors that it makes: the input (`hidden`), q with k and v (`qkv`), the sum of what all all-to-alls receive
@@ -14,13 +15,13 @@
 
 #include "schedule/ir/ir.h"
 
-struct block_tensors {
+struct block_tensor_to_input_ratios {
     /* elements, divided by those of the input; 0: the schedule has no such tensor */
     double hidden, qkv, exchange, attention, ffn;
 };
 
 /* Finds the largest tensors in a schedule of one layer, for its forward and its backward. */
-void block_tensors_find(struct block_tensors *forward, struct block_tensors *backward,
-                        const struct ir *ir);
+void block_tensors_find(struct block_tensor_to_input_ratios *forward,
+                        struct block_tensor_to_input_ratios *backward, const struct ir *ir);
 
 #endif

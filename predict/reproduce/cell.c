@@ -39,7 +39,7 @@ bool measure_find(const char *name, enum measure *measure)
     return false;
 }
 
-enum cell_question measure_question_that_gives_it(enum measure measure)
+enum cell_question measure_needed_question(enum measure measure)
 {
     return measures[measure].question;
 }
@@ -84,7 +84,7 @@ static void store_memory_measures(struct cell_answer *answer, const struct verdi
 
 static void store_block_measures(struct cell_answer *answer, const struct ir *ir)
 {
-    struct block_tensors forward, backward;
+    struct block_tensor_to_input_ratios forward, backward;
     block_tensors_find(&forward, &backward, ir);
     answer->value[MEASURE_HIDDEN] = forward.hidden;
     answer->value[MEASURE_QKV] = forward.qkv;
@@ -147,11 +147,11 @@ static enum status pack_documents_of_cell(const struct packed_set **packed_set,
     struct choices choices;
     enum status status = resolve_choices(&choices, request, NULL, diag);
     if (status == STATUS_OK)
-        status = packed_sets_find(packed_set, packed_sets, request, &choices, diag);
+        status = packed_sets_find_or_pack(packed_set, packed_sets, request, &choices, diag);
     if (status == STATUS_OK) {
-        packed_batch_documents(&(*packed_set)->batch[0],
-                               (*packed_set)->packing_options.sequence_tokens, first,
-                               &packed_sets->arena);
+        packed_batch_fill_documents(&(*packed_set)->batch[0],
+                                    (*packed_set)->packing_options.sequence_tokens, first,
+                                    &packed_sets->arena);
         request->documents = first;
     }
     return status;
@@ -181,7 +181,7 @@ static enum status store_batch_measures(struct cell_answer *answer, const struct
     double all_s = 0;
     for (size_t i = 0; i < packed_set->batch_count && status == STATUS_OK; i++)
         all_s += times.step_s[i];
-    if (status == STATUS_OK && p->choices.scope == SCOPE_STEP) {
+    if (status == STATUS_OK && p->choices.scope == SCOPE_WHOLE_STEP) {
         answer->value[MEASURE_STEP_S] = all_s / (double)packed_set->batch_count;
         answer->value[MEASURE_TOKENS] = times.tokens_per_s / prediction_gpus(p);
     } else if (status == STATUS_OK) {
@@ -213,11 +213,11 @@ static enum status answer_step_of_cell(struct cell_answer *answer, const struct 
         status = prediction_memory(&p, &question, NULL, diag);
     if (status == STATUS_OK)
         store_memory_measures(answer, &p.verdict, p.ir.planned_bytes[MEMORY_HBM]);
-    if (status == STATUS_OK && p.choices.scope == SCOPE_LAYER)
+    if (status == STATUS_OK && p.choices.scope == SCOPE_ONE_LAYER)
         store_block_measures(answer, &p.ir);
     if (status == STATUS_OK && timed && (p.verdict.fits || unfit_too)) {
         status = prediction_time(&p, diag);
-        if (status == STATUS_OK && p.choices.scope == SCOPE_STEP)
+        if (status == STATUS_OK && p.choices.scope == SCOPE_WHOLE_STEP)
             store_step_measures(answer, &p);
         else if (status == STATUS_OK)
             store_part_measures(answer, &p);

@@ -61,7 +61,7 @@ enum measure {
 };
 
 bool measure_find(const char *name, enum measure *measure);
-enum cell_question measure_question_that_gives_it(enum measure measure);
+enum cell_question measure_needed_question(enum measure measure);
 /* Returns whether the measure has a value only if the step fits in memory. */
 bool measure_needs_fit(enum measure measure);
 /* Appends the names of all measures for a message: "step_s, tokens_per_s_gpu, ...". */

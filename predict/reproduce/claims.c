@@ -35,7 +35,7 @@ static bool higher_is_better(const struct reproduction *r, const struct reproduc
  * 0 or infinite. NAN: the value is not known. */
 static double predicted_value(const struct reproduction *r, const struct reproduction_point *point)
 {
-    if (!point->is_done || point->outcome == OUTCOME_ERROR ||
+    if (!point->is_done || point->outcome == OUTCOME_PREDICTION_FAILED ||
         point->outcome == OUTCOME_NOT_COMPARABLE)
         return NAN;
     if (isnan(point->predicted) && point->predicted_text != NULL &&

@@ -21,7 +21,7 @@ static void add_point(struct entry_outcome *o, const struct reproduction_point *
     case OUTCOME_NOT_COMPARABLE:
         o->unpredictable_points++;
         break;
-    case OUTCOME_ERROR:
+    case OUTCOME_PREDICTION_FAILED:
         o->failed_points++;
         break;
     default:
@@ -70,7 +70,7 @@ struct entry_outcome outcome_of_entry(const struct reproduction *r, size_t e)
             all_done &= r->point[i].is_done;
             if (r->point[i].is_done &&
                 (r->point[i].row != SIZE_MAX || !isnan(r->point[i].published) ||
-                 r->point[i].outcome == OUTCOME_ERROR))
+                 r->point[i].outcome == OUTCOME_PREDICTION_FAILED))
                 add_point(&o, &r->point[i], sums);
         }
     for (size_t i = 0; i < r->job_count; i++)

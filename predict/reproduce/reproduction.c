@@ -77,7 +77,7 @@ static bool selects_row(const struct catalogue_row_selector *rows, const struct 
  * both. */
 static const char *job_key_of_run(struct reproduction *r, size_t run)
 {
-    const struct external_run *row = &r->rows.rows[r->validation.first_row[run]];
+    const struct external_run *row = &r->rows.rows[r->validation.first_row_of_each_run[run]];
     struct text key = {0};
     text_printf(&key, "rows %s%s|%s", r->validation.does_run_need_times[run] ? "timed " : "",
                 row->cells[EXTERNAL_ARGS], row->cells[EXTERNAL_AGAINST]);
@@ -122,7 +122,7 @@ static void add_cell_jobs(struct reproduction *r, size_t entry, const struct cat
 {
     struct text args = {0};
     struct place_in_figure at;
-    enum cell_question question = measure_question_that_gives_it(grid->measure);
+    enum cell_question question = measure_needed_question(grid->measure);
     text_puts(&args, grid->args);
     if (grid->case_count > 0)
         text_printf(&args, " %s", grid->name_args[which]);
@@ -189,7 +189,7 @@ enum status reproduction_open(struct reproduction *r, const char *path, run_setu
                               struct diag *diag)
 {
     struct text rows = {0};
-    *r = (struct reproduction){.load_setup = load};
+    *r = (struct reproduction){.setup_loader = load};
     enum status status = catalogue_load(&r->catalogue, path, diag);
     if (status == STATUS_OK)
         status = data_path(&rows, "traces/published/measurements.csv", diag);
@@ -198,7 +198,7 @@ enum status reproduction_open(struct reproduction *r, const char *path, run_setu
     text_release(&rows);
     if (status != STATUS_OK)
         return status;
-    r->validation.load_setup = load;
+    r->validation.setup_loader = load;
     validation_plan_runs(&r->validation, &r->rows);
     r->job_index_of_each_run =
         arena_array(&r->arena, r->validation.run_count + 1, sizeof *r->job_index_of_each_run);
@@ -260,7 +260,7 @@ void reproduction_do_job(const struct reproduction *r, size_t j, void *answer)
     struct setup setup = {0};
     struct diag diag = {0};
     enum mfu_convention unused;
-    if (r->load_setup(&setup, &unused, job->args, "reproduce", &diag) == STATUS_OK)
+    if (r->setup_loader(&setup, &unused, job->args, "reproduce", &diag) == STATUS_OK)
         cell_predict(answer, &setup, job->question, job->simulates_unfit);
     else
         cell_set_error(answer, &diag);
@@ -319,7 +319,7 @@ static void judge_cell(struct reproduction *r, struct reproduction_point *point)
 {
     const struct cell_answer *answer = &r->cell_answer[r->job[point->job].index_among_jobs_of_kind];
     if (!answer->has_succeeded) {
-        point->outcome = OUTCOME_ERROR;
+        point->outcome = OUTCOME_PREDICTION_FAILED;
         point->reason = answer->error;
         return;
     }
@@ -334,7 +334,8 @@ static void judge_cell(struct reproduction *r, struct reproduction_point *point)
 
 /* Gives a point of a combined series the rate of its cases, one after another, once all of them are done. If a case
  * does not fit or failed, the point gets the outcome of the first such case. */
-static void judge_combined_series(const struct reproduction *r, struct reproduction_point *point)
+static void fill_point_of_combined_series(const struct reproduction *r,
+                                          struct reproduction_point *point)
 {
     const struct catalogue_grid *grid = point->grid_of_combined_series;
     double per_token = 0;
@@ -345,7 +346,7 @@ static void judge_combined_series(const struct reproduction *r, struct reproduct
     for (size_t i = 0; i < grid->case_count && point->is_done; i++) {
         const struct reproduction_point *part =
             &r->point[point->point_of_first_case + i * grid_point_count(&grid->axes)];
-        if (part->predicted_text != NULL || part->outcome == OUTCOME_ERROR) {
+        if (part->predicted_text != NULL || part->outcome == OUTCOME_PREDICTION_FAILED) {
             point->predicted_text = part->predicted_text;
             point->outcome = part->outcome;
             point->reason = part->reason;
@@ -367,7 +368,7 @@ void reproduction_judge_points(struct reproduction *r)
     for (size_t i = 0; i < r->point_count; i++) {
         struct reproduction_point *point = &r->point[i];
         if (point->grid_of_combined_series != NULL) { /* its cases come before it */
-            judge_combined_series(r, point);
+            fill_point_of_combined_series(r, point);
             continue;
         }
         if (point->job != SIZE_MAX && !r->job[point->job].is_done)

@@ -59,7 +59,7 @@ struct reproduction {
     struct catalogue catalogue;
     struct external_runs rows;
     struct validation validation;
-    run_setup_function *load_setup;
+    run_setup_function *setup_loader;
     struct reproduction_job *job;
     /* [runs of the validation] the job that predicts the run; SIZE_MAX: no figure shows it */
     size_t *job_index_of_each_run;

@@ -65,7 +65,7 @@ enum status routing_draws_make(struct routing_draws *draws, const struct predict
                                          .context = &shares,
                                          .option = "--routing",
                                          .step_name = "seed"};
-    struct repeated_step *answer = heap_zalloc(count, sizeof *answer);
+    struct repeated_step_answer *answer = heap_zalloc(count, sizeof *answer);
     double step_s[ROUTING_DRAWS] = {0};
     enum status status = repeated_steps_predict(&steps, count, answer, diag);
     for (size_t i = 1; i < count && status == STATUS_OK; i++)

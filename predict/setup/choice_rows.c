@@ -186,7 +186,7 @@ static bool expert_overlap_has_effect(const struct request *r, const struct choi
 {
     const bool moves_shared = c->model->shared_ffn > 0 &&
                               r->shared_experts == SHARED_EXPERTS_PROFILE &&
-                              c->profile->shared_experts != SHARED_EXPERTS_BEFORE;
+                              c->profile->shared_experts != SHARED_EXPERTS_BEFORE_ROUTED;
     return c->expert_overlap != EXPERT_OVERLAP_MICRO_BATCH || c->accumulation > c->pp ||
            moves_shared;
 }

@@ -105,8 +105,8 @@ void choice_row_store(const struct choice_row *row, struct request *r, int64_t v
                       const char *text);
 
 /* Stores the values of a row, at most CHOICE_VALUES_MAX, and returns their number. c NULL: no value is known. */
-size_t choice_row_values(const struct choice_row *row, struct choice_value *value,
-                         const struct choices *c);
+size_t choice_row_fill_values(const struct choice_row *row, struct choice_value *value,
+                              const struct choices *c);
 
 /* Returns whether the note with this number applies to an option that was given: it has no effect on the choices, or
  * less than it says. Returns false if the row has no such note. */

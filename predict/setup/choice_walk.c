@@ -83,8 +83,8 @@ const char *choice_value_name(const struct choice_value *value)
     return value->name != NULL ? value->name : value->text;
 }
 
-size_t choice_row_values(const struct choice_row *row, struct choice_value *value,
-                         const struct choices *c)
+size_t choice_row_fill_values(const struct choice_row *row, struct choice_value *value,
+                              const struct choices *c)
 {
     const bool known =
         c != NULL && (row->is_always_in_json_and_sweeps || row->matters == NULL || row->matters(c));
@@ -120,7 +120,7 @@ bool choice_row_note_applies(const struct choice_row *row, size_t note, const st
 static int64_t digest_of_row_values(const struct choice_row *row, const struct choices *c)
 {
     struct choice_value value[CHOICE_VALUES_MAX];
-    const size_t count = choice_row_values(row, value, c);
+    const size_t count = choice_row_fill_values(row, value, c);
     uint64_t digest = DIGEST_OF_NO_BYTES;
     for (size_t i = 0; i < count; i++) {
         const char *name = value[i].form == CHOICE_NAMED ? choice_value_name(&value[i]) : "";
@@ -150,7 +150,7 @@ void choices_put_all_as_text(struct text *out, const struct choices *c)
     const size_t begin = out->size;
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         struct choice_value value[CHOICE_VALUES_MAX];
-        const size_t count = choice_row_values(&choice_rows[i], value, c);
+        const size_t count = choice_row_fill_values(&choice_rows[i], value, c);
         for (size_t k = 0; k < count && value[k].has_value; k++) {
             text_puts(out, out->size > begin ? ", " : "");
             for (const char *at = value[k].key; *at != '\0'; at++)

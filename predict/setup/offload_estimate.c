@@ -48,7 +48,7 @@ static double reduce_to_few_layers(struct request *request, struct transformer *
 {
     *small_model = *request->model;
     request->model = small_model;
-    request->scope = SCOPE_LAYERS_FORWARD;
+    request->scope = SCOPE_ALL_LAYERS_FORWARD;
     request->activations = CHOICE_ACTIVATIONS_KEEP;
     request->optimizer = -1;
     request->host_layers = 0;

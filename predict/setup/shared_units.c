@@ -99,7 +99,7 @@ static double remote_weights_s(const struct choices *c, const struct unit_sharin
                                const struct chunk_task *task, double stages, bool forward)
 {
     uint32_t s = task->subsequence;
-    bool first = forward && (s == 0 || s == multiplex_first_back_subsequence(c, task->chunk));
+    bool first = forward && (s == 0 || s == multiplex_first_of_back_subsequences(c, task->chunk));
     bool parts = c->helpers == MSP_WEIGHTS_SHARD && !first;
     return costs->send_weights_s_per_layer * (parts ? (stages - 1) / stages : 1);
 }
@@ -205,7 +205,7 @@ static void pass_key_gradients_to_owner(struct shared_units_replay *r,
 {
     enum { AHEAD = 2 };
     struct stages_sharing_subsequence all = {0, task->chunk + 1};
-    uint32_t back_begin = multiplex_first_back_subsequence(r->choices, task->chunk),
+    uint32_t back_begin = multiplex_first_of_back_subsequences(r->choices, task->chunk),
              s = task->subsequence;
     for (uint32_t ahead = s == back_begin ? 1 : AHEAD; ahead <= AHEAD && ahead <= s; ahead++) {
         double seconds = layer_count_of_chunk(r->choices, task->chunk) *
@@ -225,8 +225,9 @@ static void replay_forward_task(struct shared_units_replay *r, const struct chun
 {
     const struct choices *c = r->choices;
     struct stages_sharing_subsequence share =
-        multiplex_stages_of_subsequence(c, task->chunk, task->subsequence);
-    uint32_t s = task->subsequence, back_begin = multiplex_first_back_subsequence(c, task->chunk);
+        multiplex_stages_sharing_subsequence(c, task->chunk, task->subsequence);
+    uint32_t s = task->subsequence,
+             back_begin = multiplex_first_of_back_subsequences(c, task->chunk);
     double begin = latest_end_of_stages_s(r->compute_free_at_s, share);
     if (task->chunk > 0)
         begin = fmax(begin, *element_of_unit_table(r, r->unit_end_s, task->chunk - 1, s));
@@ -249,8 +250,9 @@ static void replay_backward_task(struct shared_units_replay *r, const struct chu
 {
     const struct choices *c = r->choices;
     struct stages_sharing_subsequence share =
-        multiplex_stages_of_subsequence(c, task->chunk, task->subsequence);
-    uint32_t s = task->subsequence, back_begin = multiplex_first_back_subsequence(c, task->chunk);
+        multiplex_stages_sharing_subsequence(c, task->chunk, task->subsequence);
+    uint32_t s = task->subsequence,
+             back_begin = multiplex_first_of_back_subsequences(c, task->chunk);
     double begin = latest_end_of_stages_s(r->compute_free_at_s, share);
     if (task->chunk + 1 < c->pp)
         begin = fmax(begin, *element_of_unit_table(r, r->unit_end_s, task->chunk + 1, s));
@@ -292,7 +294,7 @@ static double simulated_step_s(const struct choices *c, const struct unit_sharin
                                     .unit_end_s = heap_zalloc(all, sizeof(double)),
                                     .keys_arrival_s_of_each_unit =
                                         heap_zalloc(all, sizeof(double))};
-    multiplex_order(c, task);
+    multiplex_put_tasks_in_order(c, task);
     for (uint32_t i = 0; i < all; i++)
         replay_forward_task(&r, &task[i]);
     for (uint32_t i = all; i-- > 0;)

@@ -59,7 +59,7 @@ static void put_choices(struct sweep_row_writer *cells, const struct choices *c)
 {
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         struct choice_value value[CHOICE_VALUES_MAX];
-        const size_t count = choice_row_values(&choice_rows[i], value, c);
+        const size_t count = choice_row_fill_values(&choice_rows[i], value, c);
         for (size_t k = 0; k < count; k++) {
             const struct choice_value *v = &value[k];
             char column[40];

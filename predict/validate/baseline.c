@@ -36,8 +36,8 @@ bool baseline_covers_choices(const struct choices *c)
 {
     bool exchange = c->attention == CHOICE_ATTENTION_ULYSSES;
     bool ring = c->attention == CHOICE_ATTENTION_RING || c->attention == CHOICE_ATTENTION_2D;
-    bool whole =
-        c->scope == SCOPE_STEP || c->scope == SCOPE_ATTENTION || c->scope == SCOPE_EXCHANGE;
+    bool whole = c->scope == SCOPE_WHOLE_STEP || c->scope == SCOPE_ATTENTION_OPERATOR ||
+                 c->scope == SCOPE_ATTENTION_EXCHANGES;
     return (exchange || ring) && whole && c->tp == 1 && c->pp == 1 && c->model->kv_latent == 0;
 }
 
@@ -66,7 +66,7 @@ struct baseline baseline_of(const struct choices *c, const struct cluster *clust
         .peak_flop_per_s = cluster->device.peak_bf16_flop_per_s,
         .forwards_per_step = c->activations == CHOICE_ACTIVATIONS_KEEP ? 1 : 2,
         .sequences_of_context_group = (double)c->accumulation * (double)c->micro_batch,
-        .is_operator_only = c->scope != SCOPE_STEP,
+        .predicts_attention_operator_only = c->scope != SCOPE_WHOLE_STEP,
     };
     b.core_forwards_per_step =
         c->activations == CHOICE_ACTIVATIONS_SELECTIVE ? 1 : b.forwards_per_step;
@@ -93,7 +93,7 @@ double baseline_step_s(const struct baseline *b, double share)
 {
     double forward = attention_core_s(b, share, 1, 1),
            backward = attention_core_s(b, share, 2.5, 2);
-    if (b->is_operator_only)
+    if (b->predicts_attention_operator_only)
         return forward + backward;
     double products = (b->forwards_per_step + 2) * b->linear_flops / (share * b->peak_flop_per_s);
     return b->sequences_of_context_group *

@@ -31,7 +31,8 @@ struct baseline {
      * core_forwards_per_step for attention's core */
     double forwards_per_step, core_forwards_per_step;
     double sequences_of_context_group; /* sequences that a context-parallel group has in a step */
-    bool is_operator_only; /* the attention operator is predicted, not the step (--scope) */
+    /* the attention operator is predicted, not the step (--scope) */
+    bool predicts_attention_operator_only;
 };
 
 /* Returns whether the closed form covers these choices: rings, head parallelism or both, for the step, the attention

@@ -46,7 +46,7 @@ static enum status predict_row(struct external_answer *answer, const struct exte
         status = prediction_memory(&p, &question, NULL, diag);
     if (status == STATUS_OK)
         status = validation_check_columns(row, &p, diag);
-    if (status == STATUS_OK && p.choices.scope != SCOPE_STEP)
+    if (status == STATUS_OK && p.choices.scope != SCOPE_WHOLE_STEP)
         status = diag_error(
             diag, (struct loc){0}, STATUS_BAD_INPUT,
             "the options in column args include --scope %s, but a whole step was measured",
@@ -69,10 +69,10 @@ static enum status predict_row(struct external_answer *answer, const struct exte
 static void answer_job(void *context, size_t job, void *result)
 {
     const struct external_validation *v = context;
-    const struct external_run *row = &v->runs->rows[v->first_row[job]];
+    const struct external_run *row = &v->runs->rows[v->first_row_of_each_answer[job]];
     struct external_answer *answer = result;
     struct diag diag = {0};
-    answer->has_succeeded = predict_row(answer, row, v->load_setup, &diag) == STATUS_OK;
+    answer->has_succeeded = predict_row(answer, row, v->setup_loader, &diag) == STATUS_OK;
     if (!answer->has_succeeded)
         validation_put_error(answer->error, sizeof answer->error, &diag);
     diag_release(&diag);
@@ -91,7 +91,8 @@ static bool same_prediction(const struct external_run *a, const struct external_
 static void assign_answers_to_rows(struct external_validation *v)
 {
     size_t count = v->runs->row_count, *first = arena_array(&v->arena, count + 1, sizeof *first);
-    v->answer_of_row = arena_array(&v->arena, count + 1, sizeof *v->answer_of_row);
+    v->answer_index_of_each_row =
+        arena_array(&v->arena, count + 1, sizeof *v->answer_index_of_each_row);
     for (size_t i = 0; i < count; i++) {
         size_t of = 0;
         while (of < v->answer_count &&
@@ -99,9 +100,9 @@ static void assign_answers_to_rows(struct external_validation *v)
             of++;
         if (of == v->answer_count)
             first[v->answer_count++] = i;
-        v->answer_of_row[i] = of;
+        v->answer_index_of_each_row[i] = of;
     }
-    v->first_row = first;
+    v->first_row_of_each_answer = first;
 }
 
 /* Returns the predicted figure with which the second metric of a row is compared; NAN: there is none. */
@@ -120,10 +121,10 @@ static double predicted_bytes_to_compare(enum external_second_metric metric,
     }
 }
 
-static struct external_result judge_row(const struct external_run *row,
-                                        const struct external_answer *answer)
+static struct external_prediction judge_row(const struct external_run *row,
+                                            const struct external_answer *answer)
 {
-    struct external_result result = external_make_unknown_result();
+    struct external_prediction result = external_make_unknown_prediction();
     result.status_reason = answer->error;
     if (!answer->has_succeeded)
         return result;
@@ -141,33 +142,33 @@ static struct external_result judge_row(const struct external_run *row,
 enum status external_validation_run(struct external_validation *v, const struct external_runs *runs,
                                     run_setup_function *load, struct diag *diag)
 {
-    *v = (struct external_validation){.runs = runs, .load_setup = load};
+    *v = (struct external_validation){.runs = runs, .setup_loader = load};
     v->result = arena_array(&v->arena, runs->row_count + 1, sizeof *v->result);
     assign_answers_to_rows(v);
     v->answer = heap_zalloc(v->answer_count + 1, sizeof *v->answer);
     enum status status =
         workers_run(v->answer_count, sizeof *v->answer, answer_job, v, v->answer, NULL, diag);
     for (size_t i = 0; status == STATUS_OK && i < runs->row_count; i++)
-        v->result[i] = judge_row(&runs->rows[i], &v->answer[v->answer_of_row[i]]);
+        v->result[i] = judge_row(&runs->rows[i], &v->answer[v->answer_index_of_each_row[i]]);
     return status;
 }
 
-double external_counted_time_error(const struct external_validation *v, size_t row)
+double external_row_time_error_if_counted(const struct external_validation *v, size_t row)
 {
     return v->runs->rows[row].is_counted ? v->result[row].relative_error : (double)NAN;
 }
 
-double external_counted_memory_error(const struct external_validation *v, size_t row)
+double external_row_memory_error_if_counted(const struct external_validation *v, size_t row)
 {
     return external_metric_memory_kind(v->runs->rows[row].second_metric) == MEMORY_KIND_UNNAMED
                ? (double)NAN
                : v->result[row].memory_error;
 }
 
-double external_large_reserved_error(const struct external_validation *v, size_t row)
+double external_row_large_reserved_error(const struct external_validation *v, size_t row)
 {
     const struct external_run *run = &v->runs->rows[row];
-    const struct external_answer *answer = &v->answer[v->answer_of_row[row]];
+    const struct external_answer *answer = &v->answer[v->answer_index_of_each_row[row]];
     const bool is_large =
         external_metric_memory_kind(run->second_metric) == MEMORY_KIND_RESERVED &&
         run->second_value >= LARGE_RESERVED_SHARE * (double)answer->reserved.available_bytes;

@@ -36,14 +36,15 @@ struct external_answer {
 
 struct external_validation {
     struct arena arena;
-    run_setup_function *load_setup;
+    run_setup_function *setup_loader;
     const struct external_runs *runs;
-    struct external_result *result; /* [runs->row_count] */
+    struct external_prediction *result; /* [runs->row_count] */
     /* [runs->row_count] the index of the row's prediction in answer[] */
-    size_t *answer_of_row;
+    size_t *answer_index_of_each_row;
     struct external_answer *answer;
     size_t answer_count;
-    const size_t *first_row; /* [answer_count] the first row that each prediction serves */
+    /* [answer_count] the first row that each prediction serves */
+    const size_t *first_row_of_each_answer;
 };
 
 enum status external_validation_run(struct external_validation *validation,
@@ -60,14 +61,15 @@ const char *external_compared_memory_name(enum external_memory_kind kind);
 
 /* Returns the error of a row's predicted time; NAN if it does not count, for the reason in the row's column `counts`,
  * or if the prediction failed. */
-double external_counted_time_error(const struct external_validation *validation, size_t row);
+double external_row_time_error_if_counted(const struct external_validation *validation, size_t row);
 /* Returns the error of a row's predicted memory; NAN if the row has none, if its source does not say which memory it
  * prints, or if the prediction failed. */
-double external_counted_memory_error(const struct external_validation *validation, size_t row);
+double external_row_memory_error_if_counted(const struct external_validation *validation,
+                                            size_t row);
 
 /* A figure of reserved memory is large if it is at least this share of what the device has for the process. */
 #define LARGE_RESERVED_SHARE 0.4
 /* Returns the error of a row's memory if it is a large figure of reserved memory; else NAN. */
-double external_large_reserved_error(const struct external_validation *validation, size_t row);
+double external_row_large_reserved_error(const struct external_validation *validation, size_t row);
 
 #endif

@@ -68,8 +68,9 @@ static enum status predict_errors_at(const struct leave_one_out *r, const double
         perturbation[i] = (struct perturbation){
             .perturbed_number_index = perturbation_index_of_number_named(fitted[i].number),
             .factor = exp(x[i])};
-    struct validation v = {
-        .load_setup = r->load_setup, .perturbation = perturbation, .perturbation_count = FITTED};
+    struct validation v = {.setup_loader = r->setup_loader,
+                           .perturbation = perturbation,
+                           .perturbation_count = FITTED};
     enum status status = validation_run(&v, &r->counted_rows, diag);
     for (size_t i = 0; i < r->counted_rows.row_count && status == STATUS_OK; i++)
         error[i] = v.row[i].counts_in_means ? v.row[i].result.relative_error : NAN;
@@ -197,7 +198,7 @@ enum status leave_one_out_make(struct leave_one_out *r, const struct validation 
     size_t all = v->rows->row_count + 1;
     /* a row for each row of r->counted_rows, a column for each fitted number */
     double *jacobian = heap_zalloc(all * FITTED, sizeof *jacobian);
-    *r = (struct leave_one_out){.load_setup = v->load_setup, .counted_rows = *v->rows};
+    *r = (struct leave_one_out){.setup_loader = v->setup_loader, .counted_rows = *v->rows};
     r->counted_rows.row_count = 0;
     r->counted_rows.rows = heap_zalloc(all, sizeof *r->counted_rows.rows);
     r->does_fit_use_row = heap_zalloc(all, sizeof *r->does_fit_use_row);

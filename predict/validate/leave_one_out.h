@@ -11,7 +11,7 @@
 enum { LEAVE_ONE_OUT_NUMBERS = 10, LEAVE_ONE_OUT_TABLES = 16 };
 
 struct leave_one_out {
-    run_setup_function *load_setup;    /* loads a setup, as in struct validation */
+    run_setup_function *setup_loader;  /* loads a setup, as in struct validation */
     struct external_runs counted_rows; /* the rows of the source that count */
     /* [table_count] the index of the first row of each table */
     size_t first_row_of_table[LEAVE_ONE_OUT_TABLES], table_count;

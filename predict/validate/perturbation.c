@@ -14,7 +14,7 @@ size_t perturbation_count(void)
     return CLUSTER_FIELD_COUNT + cost_param_count + ATTENTION_PASS_COUNT * ATTENTION_NUMBERS;
 }
 
-static double *cluster_number(struct cluster *cluster, const struct cluster_field *field)
+static double *pointer_to_cluster_number(struct cluster *cluster, const struct cluster_field *field)
 {
     bool real = field->type == FIELD_BYTES_PER_S || field->type == FIELD_SECONDS ||
                 field->type == FIELD_NUMBER;
@@ -27,7 +27,7 @@ bool perturbation_put_name(struct text *name, size_t i)
     if (i < CLUSTER_FIELD_COUNT) {
         struct cluster none = {0};
         text_puts(name, cluster_fields[i].path);
-        return cluster_number(&none, &cluster_fields[i]) != NULL;
+        return pointer_to_cluster_number(&none, &cluster_fields[i]) != NULL;
     }
     i -= CLUSTER_FIELD_COUNT;
     if (i < cost_param_count) {
@@ -60,7 +60,7 @@ void perturbation_apply(struct setup *setup, struct perturbation perturbation)
     if (perturbation.factor == 0)
         return;
     if (i < CLUSTER_FIELD_COUNT) {
-        double *number = cluster_number(&setup->cluster, &cluster_fields[i]);
+        double *number = pointer_to_cluster_number(&setup->cluster, &cluster_fields[i]);
         if (number != NULL)
             *number *= perturbation.factor;
         return;

@@ -17,9 +17,9 @@ static double mean_absolute_error(const struct validation *v, size_t i)
     return count > 0 ? sum / (double)count : 0;
 }
 
-void table_moves_init(struct table_moves *m, const struct validation *v)
+void table_moves_init(struct table_error_growth_by_number *m, const struct validation *v)
 {
-    *m = (struct table_moves){
+    *m = (struct table_error_growth_by_number){
         .first_row_of_table = heap_alloc(v->rows->row_count + 1, sizeof *m->first_row_of_table)};
     for (size_t i = 0; i < v->rows->row_count; i++) {
         bool seen = !v->row[i].counts_in_means;
@@ -33,21 +33,22 @@ void table_moves_init(struct table_moves *m, const struct validation *v)
             heap_zalloc(m->table_count + 1, sizeof *m->mean_error_growth_by_table[up]);
 }
 
-void table_moves_release(struct table_moves *m)
+void table_moves_release(struct table_error_growth_by_number *m)
 {
     free(m->first_row_of_table);
     free(m->mean_error_growth_by_table[0]);
     free(m->mean_error_growth_by_table[1]);
 }
 
-enum status table_moves_find_growth(struct table_moves *m, const struct validation *v,
-                                    size_t number, struct diag *diag)
+enum status table_moves_find_growth(struct table_error_growth_by_number *m,
+                                    const struct validation *v, size_t number, struct diag *diag)
 {
     for (int up = 0; up < 2; up++) {
         struct perturbation perturbation = {number, up ? 1 + TABLE_MOVES_NUMBER_CHANGE
                                                        : 1 - TABLE_MOVES_NUMBER_CHANGE};
-        struct validation other = {
-            .load_setup = v->load_setup, .perturbation = &perturbation, .perturbation_count = 1};
+        struct validation other = {.setup_loader = v->setup_loader,
+                                   .perturbation = &perturbation,
+                                   .perturbation_count = 1};
         enum status status = validation_run(&other, v->rows, diag);
         for (size_t t = 0; t < m->table_count && status == STATUS_OK; t++)
             m->mean_error_growth_by_table[up][t] =

@@ -39,7 +39,7 @@ static void search_longest(const struct setup *setup, bool above, struct validat
         return;
     answer->longest_tokens = longest.tokens;
     answer->verdict = longest.tokens > 0 ? longest.verdict : longest.verdict_of_shortest_unfit;
-    answer->next_verdict = longest.verdict_of_shortest_unfit;
+    answer->verdict_on_next_length_or_against = longest.verdict_of_shortest_unfit;
     answer->reserved = longest.reserved;
 }
 
@@ -83,7 +83,7 @@ static enum status predict_run(const struct setup *setup, const struct external_
         answer->has_baseline = baseline_covers_choices(&p.choices);
         if (answer->has_baseline)
             answer->baseline = baseline_of(&p.choices, &setup->cluster);
-        if (p.choices.scope != SCOPE_STEP)
+        if (p.choices.scope != SCOPE_WHOLE_STEP)
             answer->operator_times = operator_times_of(&p);
         answer->tokens_per_s_gpu = p.tokens_per_s_gpu;
         answer->mfu = prediction_mfu(&p, convention);
@@ -122,14 +122,15 @@ static enum status load_run_setup(const struct validation *v, const struct exter
 {
     const struct setup_machine_change perturbations = {apply_perturbations, v};
     enum status status =
-        v->load_setup(setup, convention, row->cells[column], row->place.name, diag);
+        v->setup_loader(setup, convention, row->cells[column], row->place.name, diag);
     if (status == STATUS_OK)
         setup_apply_machine_change(setup, &perturbations);
     return status;
 }
 
-/* Predicts the run that the column `against` describes. Stores its verdict in answer->next_verdict, and in
- * answer->speedup the rate of the row's own run, divided by the rate of that run. */
+/* Predicts the run that the column `against` describes. Stores its verdict in
+ * answer->verdict_on_next_length_or_against, and in answer->speedup the rate of the row's own run, divided by the rate
+ * of that run. */
 static enum status find_speedup(const struct validation *v, const struct external_run *row,
                                 struct validated_run *answer, struct diag *diag)
 {
@@ -139,7 +140,7 @@ static enum status find_speedup(const struct validation *v, const struct externa
     enum status status = load_run_setup(v, row, EXTERNAL_AGAINST, &setup, &convention, diag);
     if (status == STATUS_OK)
         status = predict_run(&setup, row, convention, true, &other, diag);
-    answer->next_verdict = other.verdict;
+    answer->verdict_on_next_length_or_against = other.verdict;
     answer->speedup = answer->tokens_per_s_gpu / other.tokens_per_s_gpu;
     setup_release(&setup);
     return status;
@@ -154,7 +155,8 @@ static bool searches_by_doubling(const struct external_run *row)
 }
 
 /* Predicts the memory of all layouts of the row's group. Stores the length, the verdict and the memory of the longest
- * layout that fits, and in answer->next_verdict the verdict on the shortest one that does not fit. */
+ * layout that fits, and in answer->verdict_on_next_length_or_against the verdict on the shortest one that does not fit.
+ * */
 static enum status search_longest_among_layouts(const struct validation *v,
                                                 const struct external_run *row,
                                                 struct validated_run *answer, struct diag *diag)
@@ -180,7 +182,7 @@ static enum status search_longest_among_layouts(const struct validation *v,
             answer->reserved = there.reserved;
         } else if (!there.verdict.fits && layout->seq_len < beyond) {
             beyond = layout->seq_len;
-            answer->next_verdict = there.verdict;
+            answer->verdict_on_next_length_or_against = there.verdict;
         }
     }
     return STATUS_OK;
@@ -188,7 +190,7 @@ static enum status search_longest_among_layouts(const struct validation *v,
 
 void validation_predict(const struct validation *v, size_t job, struct validated_run *answer)
 {
-    const struct external_run *row = &v->rows->rows[v->first_row[job]];
+    const struct external_run *row = &v->rows->rows[v->first_row_of_each_run[job]];
     struct setup setup = {0};
     struct diag diag = {0};
     enum mfu_convention convention;
@@ -268,7 +270,7 @@ static bool same_prediction(const struct external_run *a, const struct external_
 void validation_plan_runs(struct validation *v, const struct external_runs *rows)
 {
     *v = (struct validation){.rows = rows,
-                             .load_setup = v->load_setup,
+                             .setup_loader = v->setup_loader,
                              .perturbation = v->perturbation,
                              .perturbation_count = v->perturbation_count};
     size_t count = rows->row_count, *first = arena_array(&v->arena, count + 1, sizeof *first);
@@ -288,7 +290,7 @@ void validation_plan_runs(struct validation *v, const struct external_runs *rows
         v->does_run_need_times[run] |= metric_needs_time(row);
         v->row[i].run_index = run;
     }
-    v->first_row = first;
+    v->first_row_of_each_run = first;
     v->answer = heap_zalloc(v->run_count + 1, sizeof *v->answer);
 }
 
@@ -353,7 +355,7 @@ static void judge_row(struct validation *v, size_t i)
 {
     const struct external_run *row = &v->rows->rows[i];
     struct validated_row *out = &v->row[i];
-    out->result = external_make_unknown_result();
+    out->result = external_make_unknown_prediction();
     if (out->run_index == SIZE_MAX) {
         out->result.outcome = OUTCOME_NOT_COMPARABLE;
         return;

@@ -43,12 +43,12 @@ struct validated_run {
     int64_t longest_tokens;   /* if lengths are searched: the longest that fits; 0: none fits */
     /* if lengths are searched: the verdict on the next longer length; for a speed-up: the verdict on the run that
      * column `against` names */
-    struct verdict next_verdict;
+    struct verdict verdict_on_next_length_or_against;
 };
 
 /* A row and how it compares with its prediction. */
 struct validated_row {
-    struct external_result result;
+    struct external_prediction result;
     size_t run_index;     /* index in answer[] of the validation; SIZE_MAX: the row is a layout */
     bool counts_in_means; /* the error counts in the means */
     /* why the error does not count, or another note for the reader; NULL: no note */
@@ -62,18 +62,18 @@ typedef enum status run_setup_function(struct setup *setup, enum mfu_convention 
                                        const char *args, const char *csv, struct diag *diag);
 
 struct validation {
-    /* The caller sets perturbation, perturbation_count (which change the machine of every run) and load_setup;
+    /* The caller sets perturbation, perturbation_count (which change the machine of every run) and setup_loader;
      * validation_run() sets the other members. */
     const struct perturbation *perturbation;
     size_t perturbation_count;
-    run_setup_function *load_setup;
+    run_setup_function *setup_loader;
     struct arena arena;
     const struct external_runs *rows;
     struct validated_row *row; /* [rows->row_count] */
     struct validated_run *answer;
     size_t run_count;
-    const size_t *first_row;   /* [run_count] the first row that each run serves */
-    bool *does_run_need_times; /* [run_count] the run needs times */
+    const size_t *first_row_of_each_run; /* [run_count] the first row that each run serves */
+    bool *does_run_need_times;           /* [run_count] the run needs times */
 };
 
 /* The number of tokens down to which a search for the longest length that fits halves the published length. */

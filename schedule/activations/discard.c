@@ -34,7 +34,7 @@ struct discard_pass {
     struct ir *ir;
     struct op_list new_list;
     uint32_t layer_count;
-    struct layer_op_positions_of_unit *layer_of_unit; /* unit * layer_count + layer */
+    struct layer_op_positions_of_unit *layer_op_positions_by_unit; /* unit * layer_count + layer */
     uint8_t *module; /* per buffer: 1 + enum recompute_module; 0: it is kept */
     /* per op: 1 + enum recompute_module if it is an op of mlp or moe; else 0 */
     uint8_t *recomputed_module_of_op_plus_1;
@@ -127,12 +127,12 @@ static void find_layers_of_units(struct discard_pass *d, const struct op_list *l
     for (uint32_t i = 0; i < list->count; i++) {
         const uint32_t op = list->op[i];
         if (is_in_backward(d->ir, op))
-            d->layer_of_unit[segment_of_op(d->ir, d->layer_count, op)].last_backward_op_position =
-                i;
+            d->layer_op_positions_by_unit[segment_of_op(d->ir, d->layer_count, op)]
+                .last_backward_op_position = i;
         if (d->ir->op.layer[op] == IR_NONE16 || d->ir->op.phase[op] != PHASE_FORWARD)
             continue;
         struct layer_op_positions_of_unit *part =
-            &d->layer_of_unit[segment_of_op(d->ir, d->layer_count, op)];
+            &d->layer_op_positions_by_unit[segment_of_op(d->ir, d->layer_count, op)];
         if (part->begin == part->end)
             part->begin = i;
         part->end = i + 1;
@@ -158,8 +158,9 @@ static void repeat_op(struct discard_pass *d, uint32_t op)
     op_list_push(&d->new_list, pass_repeat_op(ir, op, of, d->repetition_of_op));
 }
 
-/* True if the op belongs to the forward of d->layer_of_unit[which], a layer of one unit, and has not been repeated. */
-static bool is_repeatable(const struct discard_pass *d, uint32_t op, uint32_t which)
+/* True if the op belongs to the forward of d->layer_op_positions_by_unit[which], a layer of one unit, and has not been
+ * repeated. */
+static bool is_unrepeated_op_of_forward(const struct discard_pass *d, uint32_t op, uint32_t which)
 {
     return d->ir->op.layer[op] != IR_NONE16 && d->ir->op.phase[op] == PHASE_FORWARD &&
            segment_of_op(d->ir, d->layer_count, op) == which && d->repetition_of_op[op] == IR_NONE;
@@ -178,7 +179,7 @@ static void repeat_needed_ops(struct discard_pass *d, const struct op_list *in, 
                               uint8_t module)
 {
     const struct ir *ir = d->ir;
-    const struct layer_op_positions_of_unit part = d->layer_of_unit[which];
+    const struct layer_op_positions_of_unit part = d->layer_op_positions_by_unit[which];
     const bool whole = (module_is_mlp_or_moe(module) || module == 1 + RECOMPUTE_SHARED_EXPERTS) &&
                        d->e->choices->profile->recomputes_whole_layer;
     const uint32_t search = d->search_count;
@@ -187,7 +188,7 @@ static void repeat_needed_ops(struct discard_pass *d, const struct op_list *in, 
     for (uint32_t i = part.end; i-- > part.begin;) {
         const uint32_t op = in->op[i], reads = ir->op.read_count[op],
                        operands = reads + ir->op.write_count[op];
-        if (!is_repeatable(d, op, which))
+        if (!is_unrepeated_op_of_forward(d, op, which))
             continue;
         const uint8_t of = dropped_module_of_op_plus_1(d, op);
         bool needed = operands == reads ? after : whole && of == module;
@@ -217,7 +218,8 @@ static void repeat_dropped_mlp_or_moe(struct discard_pass *d, const struct op_li
     const uint32_t which = segment_of_op(ir, d->layer_count, in->op[begin]);
     uint8_t module = 0;
     d->search_count++;
-    for (uint32_t i = begin; i <= d->layer_of_unit[which].last_backward_op_position; i++) {
+    for (uint32_t i = begin; i <= d->layer_op_positions_by_unit[which].last_backward_op_position;
+         i++) {
         const uint32_t op = in->op[i];
         if (!is_in_backward(ir, op) || segment_of_op(ir, d->layer_count, op) != which)
             continue;
@@ -241,8 +243,8 @@ static void rewrite_operands_of_backward_op(struct discard_pass *d, const struct
 {
     struct ir *ir = d->ir;
     const uint32_t op = in->op[at], which = segment_of_op(ir, d->layer_count, op);
-    if (!d->layer_of_unit[which].backward_has_begun) {
-        d->layer_of_unit[which].backward_has_begun = true;
+    if (!d->layer_op_positions_by_unit[which].backward_has_begun) {
+        d->layer_op_positions_by_unit[which].backward_has_begun = true;
         repeat_dropped_mlp_or_moe(d, in, at);
     }
     for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
@@ -280,8 +282,8 @@ void pass_discard(struct emit *e, struct op_list *list)
         .e = e,
         .ir = ir,
         .layer_count = layers,
-        .layer_of_unit =
-            heap_zalloc(layers * pipeline_unit_count(e->choices), sizeof *d.layer_of_unit),
+        .layer_op_positions_by_unit = heap_zalloc(layers * pipeline_unit_count(e->choices),
+                                                  sizeof *d.layer_op_positions_by_unit),
         .module = heap_zalloc(ir->buffer.count, 1),
         .recomputed_module_of_op_plus_1 = heap_zalloc(ir->op.count, 1),
         .buffer_cannot_be_dropped =
@@ -303,7 +305,7 @@ void pass_discard(struct emit *e, struct op_list *list)
         op_list_push(&d.new_list, (op_id){op});
     }
     repeat_lifetime_extensions(&d);
-    free(d.layer_of_unit);
+    free(d.layer_op_positions_by_unit);
     free(d.module);
     free(d.recomputed_module_of_op_plus_1);
     free(d.buffer_cannot_be_dropped);

@@ -37,10 +37,10 @@ struct host_layers {
     struct ir *ir;
     struct op_list new_list; /* the list that replaces the old one */
     uint32_t layer_count, host_layer_count;
-    struct unit_layer_on_host *layers_on_host;
+    struct unit_layer_on_host *layers_on_host_by_unit;
     struct host_tensor *tensors_on_host;
-    uint32_t item_count;
-    uint32_t *item_of_buffer_plus_1; /* 1 + row of tensors_on_host; 0: it stays */
+    uint32_t host_tensor_count;
+    uint32_t *host_tensor_of_buffer_plus_1; /* 1 + row of tensors_on_host; 0: it stays */
 };
 
 static int compare_host_tensors_by_segment(const void *a, const void *b)
@@ -64,9 +64,9 @@ static void find_tensors_to_copy_to_host(struct host_layers *h, const struct op_
             continue;
         const uint32_t which = segment_of_op(ir, h->layer_count, op);
         if (ir->op.phase[op] == PHASE_FORWARD) {
-            if (h->layers_on_host[which].begin == IR_NONE)
-                h->layers_on_host[which].begin = i;
-            h->layers_on_host[which].end = i;
+            if (h->layers_on_host_by_unit[which].begin == IR_NONE)
+                h->layers_on_host_by_unit[which].begin = i;
+            h->layers_on_host_by_unit[which].end = i;
             continue;
         }
         for (uint32_t k = 0; k < ir->op.read_count[op]; k++) {
@@ -77,30 +77,31 @@ static void find_tensors_to_copy_to_host(struct host_layers *h, const struct op_
             if (which % h->layer_count < h->host_layer_count &&
                 ir->buffer.category[b] == CATEGORY_ACTIVATION &&
                 ir_whole_view(ir, (buffer_id){b}).count >= LEAST_ELEMENTS)
-                h->tensors_on_host[h->item_count++] =
+                h->tensors_on_host[h->host_tensor_count++] =
                     (struct host_tensor){{b}, {IR_NONE}, {IR_NONE}, which};
         }
     }
     free(class);
-    qsort(h->tensors_on_host, h->item_count, sizeof *h->tensors_on_host,
+    qsort(h->tensors_on_host, h->host_tensor_count, sizeof *h->tensors_on_host,
           compare_host_tensors_by_segment);
-    for (uint32_t i = 0; i < h->item_count; i++) {
-        struct unit_layer_on_host *segment = &h->layers_on_host[h->tensors_on_host[i].segment];
+    for (uint32_t i = 0; i < h->host_tensor_count; i++) {
+        struct unit_layer_on_host *segment =
+            &h->layers_on_host_by_unit[h->tensors_on_host[i].segment];
         if (segment->item_count++ == 0)
             segment->first_item = i;
-        h->item_of_buffer_plus_1[h->tensors_on_host[i].buffer.i] = i + 1;
+        h->host_tensor_of_buffer_plus_1[h->tensors_on_host[i].buffer.i] = i + 1;
     }
 }
 
 static op_id emit_tensor_copy(struct host_layers *h, enum work_kind kind, buffer_id from,
                               buffer_id to, uint32_t segment)
 {
-    h->e->tags = (struct op_tags){kind == WORK_D2H ? PHASE_FORWARD : PHASE_BACKWARD,
-                                  REGION_OFFLOAD,
-                                  (uint16_t)(segment % h->layer_count),
-                                  IR_NONE16,
-                                  IR_NONE16,
-                                  (uint16_t)(segment / h->layer_count)};
+    h->e->op_tags = (struct op_tags){kind == WORK_D2H ? PHASE_FORWARD : PHASE_BACKWARD,
+                                     REGION_OFFLOAD,
+                                     (uint16_t)(segment % h->layer_count),
+                                     IR_NONE16,
+                                     IR_NONE16,
+                                     (uint16_t)(segment / h->layer_count)};
     op_id op =
         emit_host_device_copy(h->e, kind, false, view_whole(h->e, from), view_whole(h->e, to));
     op_list_push(&h->new_list, op);
@@ -109,7 +110,7 @@ static op_id emit_tensor_copy(struct host_layers *h, enum work_kind kind, buffer
 
 static void emit_segment_copies_to_host(struct host_layers *h, uint32_t which)
 {
-    struct unit_layer_on_host *segment = &h->layers_on_host[which];
+    struct unit_layer_on_host *segment = &h->layers_on_host_by_unit[which];
     for (uint32_t i = segment->first_item; i < segment->first_item + segment->item_count; i++) {
         struct host_tensor *item = &h->tensors_on_host[i];
         item->host_buffer = ir_add_buffer_like(h->ir, item->buffer);
@@ -123,7 +124,7 @@ static void emit_segment_copies_to_host(struct host_layers *h, uint32_t which)
  * nothing if they have been emitted. */
 static void load_segment(struct host_layers *h, uint32_t which)
 {
-    struct unit_layer_on_host *segment = &h->layers_on_host[which];
+    struct unit_layer_on_host *segment = &h->layers_on_host_by_unit[which];
     if (segment->is_loaded)
         return;
     segment->is_loaded = true;
@@ -158,12 +159,14 @@ static void rewrite_list(struct host_layers *h, const struct op_list *in)
             continue;
         }
         const uint32_t which = segment_of_op(ir, h->layer_count, op.i);
-        const struct unit_layer_on_host *segment = &h->layers_on_host[which];
+        const struct unit_layer_on_host *segment = &h->layers_on_host_by_unit[which];
         const bool forward = ir->op.phase[op.i] == PHASE_FORWARD;
         if (forward && i == segment->begin) {
             const uint32_t earlier = host_segment_of_earlier_layer(h, which, stay);
-            if (earlier != IR_NONE && h->layers_on_host[earlier].last_copy_op_to_host.i != IR_NONE)
-                emit_add_dependency(h->e, op, h->layers_on_host[earlier].last_copy_op_to_host);
+            if (earlier != IR_NONE &&
+                h->layers_on_host_by_unit[earlier].last_copy_op_to_host.i != IR_NONE)
+                emit_add_dependency(h->e, op,
+                                    h->layers_on_host_by_unit[earlier].last_copy_op_to_host);
         }
         if (!forward) {
             const uint32_t next =
@@ -173,7 +176,8 @@ static void rewrite_list(struct host_layers *h, const struct op_list *in)
             if (which % h->layer_count < h->host_layer_count)
                 load_segment(h, which);
             for (uint32_t k = 0; k < ir->op.read_count[op.i]; k++) {
-                const uint32_t row = h->item_of_buffer_plus_1[ir_touched_buffer(ir, op.i, k)];
+                const uint32_t row =
+                    h->host_tensor_of_buffer_plus_1[ir_touched_buffer(ir, op.i, k)];
                 if (row > 0)
                     ir_redirect_operand(h->ir, op.i, k, h->tensors_on_host[row - 1].loaded_buffer);
             }
@@ -193,18 +197,19 @@ void pass_offload_first_layers(struct emit *e, struct op_list *list)
         .ir = e->ir,
         .layer_count = layers,
         .host_layer_count = e->choices->host_layers,
-        .layers_on_host = heap_zalloc(segments, sizeof *h.layers_on_host),
+        .layers_on_host_by_unit = heap_zalloc(segments, sizeof *h.layers_on_host_by_unit),
         .tensors_on_host = heap_alloc((size_t)buffers + 1, sizeof *h.tensors_on_host),
-        .item_of_buffer_plus_1 = heap_zalloc((size_t)buffers + 1, sizeof *h.item_of_buffer_plus_1),
+        .host_tensor_of_buffer_plus_1 =
+            heap_zalloc((size_t)buffers + 1, sizeof *h.host_tensor_of_buffer_plus_1),
     };
     for (uint32_t i = 0; i < segments; i++)
-        h.layers_on_host[i].begin = h.layers_on_host[i].end =
-            h.layers_on_host[i].last_copy_op_to_host.i = IR_NONE;
+        h.layers_on_host_by_unit[i].begin = h.layers_on_host_by_unit[i].end =
+            h.layers_on_host_by_unit[i].last_copy_op_to_host.i = IR_NONE;
     find_tensors_to_copy_to_host(&h, list);
     rewrite_list(&h, list);
-    free(h.layers_on_host);
+    free(h.layers_on_host_by_unit);
     free(h.tensors_on_host);
-    free(h.item_of_buffer_plus_1);
+    free(h.host_tensor_of_buffer_plus_1);
     op_list_release(list);
     *list = h.new_list;
 }

@@ -45,7 +45,7 @@ struct offload_pass {
     bool offloads_layer_inputs;
     bool host_waits_for_each_copy; /* the host waits for each copy */
     struct segment *segment;
-    struct offloaded_tensor *item;
+    struct offloaded_tensor *offloaded_tensors;
     uint32_t item_count;
     uint32_t *item_of_buffer_plus_1; /* 1 + row of `item` */
     /* the last copies to the host of the last two segments that were stored, the earlier one first; IR_NONE: none */
@@ -58,7 +58,8 @@ static void add_offloaded_tensor(struct offload_pass *o, struct segment *segment
 {
     if (segment->items++ == 0)
         segment->item = o->item_count;
-    o->item[o->item_count++] = (struct offloaded_tensor){{buffer}, {IR_NONE}, {IR_NONE}};
+    o->offloaded_tensors[o->item_count++] =
+        (struct offloaded_tensor){{buffer}, {IR_NONE}, {IR_NONE}};
     o->item_of_buffer_plus_1[buffer] = o->item_count;
 }
 
@@ -105,12 +106,12 @@ static op_id emit_copy_of_offloaded_tensor(struct offload_pass *o, enum work_kin
                                            op_id after)
 {
     struct emit *e = o->e;
-    e->tags = (struct op_tags){kind == WORK_D2H ? PHASE_FORWARD : PHASE_RECOMPUTE,
-                               REGION_OFFLOAD,
-                               (uint16_t)(segment % o->layer_count),
-                               IR_NONE16,
-                               IR_NONE16,
-                               (uint16_t)(segment / o->layer_count)};
+    e->op_tags = (struct op_tags){kind == WORK_D2H ? PHASE_FORWARD : PHASE_RECOMPUTE,
+                                  REGION_OFFLOAD,
+                                  (uint16_t)(segment % o->layer_count),
+                                  IR_NONE16,
+                                  IR_NONE16,
+                                  (uint16_t)(segment / o->layer_count)};
     op_id op = emit_host_device_copy(e, kind, o->host_waits_for_each_copy, view_whole(e, from),
                                      view_whole(e, to));
     if (o->host_waits_for_each_copy)
@@ -125,7 +126,7 @@ static void emit_copies_to_host_of_segment(struct offload_pass *o, uint32_t whic
 {
     struct segment *segment = &o->segment[which];
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
-        struct offloaded_tensor *item = &o->item[i];
+        struct offloaded_tensor *item = &o->offloaded_tensors[i];
         item->host_buffer = ir_add_buffer_like(o->ir, item->buffer);
         o->ir->buffer.memory[item->host_buffer.i] =
             o->host_waits_for_each_copy ? MEMORY_PAGEABLE : MEMORY_PINNED;
@@ -145,7 +146,7 @@ static void load_segment(struct offload_pass *o, uint32_t which, op_id after)
         return;
     segment->is_loaded = true;
     for (uint32_t i = segment->item; i < segment->item + segment->items; i++) {
-        struct offloaded_tensor *item = &o->item[i];
+        struct offloaded_tensor *item = &o->offloaded_tensors[i];
         item->loaded_buffer = ir_add_buffer_like(o->ir, item->buffer);
         emit_copy_of_offloaded_tensor(o, WORK_H2D, item->host_buffer, item->loaded_buffer, which,
                                       after);
@@ -156,8 +157,8 @@ static void redirect_reads_to_loaded_buffers(struct offload_pass *o, uint32_t op
 {
     for (uint32_t k = 0; k < o->ir->op.read_count[op]; k++) {
         uint32_t row = o->item_of_buffer_plus_1[ir_touched_buffer(o->ir, op, k)];
-        if (row > 0 && o->item[row - 1].loaded_buffer.i != IR_NONE)
-            ir_redirect_operand(o->ir, op, k, o->item[row - 1].loaded_buffer);
+        if (row > 0 && o->offloaded_tensors[row - 1].loaded_buffer.i != IR_NONE)
+            ir_redirect_operand(o->ir, op, k, o->offloaded_tensors[row - 1].loaded_buffer);
     }
 }
 
@@ -210,7 +211,7 @@ void pass_offload_checkpoints(struct emit *e, struct op_list *list)
         .offloads_layer_inputs = inputs,
         .host_waits_for_each_copy = inputs && e->choices->profile->checkpoint_offload_is_blocking,
         .segment = heap_zalloc(segments, sizeof *o.segment),
-        .item = heap_alloc(buffers, sizeof *o.item),
+        .offloaded_tensors = heap_alloc(buffers, sizeof *o.offloaded_tensors),
         .item_of_buffer_plus_1 = heap_zalloc(buffers, sizeof *o.item_of_buffer_plus_1),
         .last_store_ops = {{IR_NONE}, {IR_NONE}},
     };
@@ -223,7 +224,7 @@ void pass_offload_checkpoints(struct emit *e, struct op_list *list)
     rewrite_list(&o, list);
     free(kept);
     free(o.segment);
-    free(o.item);
+    free(o.offloaded_tensors);
     free(o.item_of_buffer_plus_1);
     op_list_release(list);
     *list = o.new_list;

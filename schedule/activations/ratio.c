@@ -64,8 +64,8 @@ struct offload_by_ratio {
 
 /* ---- the runs of a list ---- */
 
-static void add_ops_of_run(struct offload_by_ratio *r, const struct op_list *in, uint32_t begin,
-                           uint32_t end)
+static void append_run_of_unit_ops(struct offload_by_ratio *r, const struct op_list *in,
+                                   uint32_t begin, uint32_t end)
 {
     const struct ir *ir = r->ir;
     uint32_t op = in->op[begin];
@@ -95,7 +95,7 @@ static bool ops_are_of_same_unit_and_chunk(const struct offload_by_ratio *r, uin
            (op->phase[a] == PHASE_FORWARD) == (op->phase[b] == PHASE_FORWARD);
 }
 
-static void find_runs(struct offload_by_ratio *r, const struct op_list *in)
+static void find_forward_and_backward_runs(struct offload_by_ratio *r, const struct op_list *in)
 {
     const struct choices *c = r->e->choices;
     r->chunk_of_layer = heap_zalloc((size_t)c->model->layers + 1, sizeof *r->chunk_of_layer);
@@ -110,7 +110,7 @@ static void find_runs(struct offload_by_ratio *r, const struct op_list *in)
             continue;
         while (i < in->count && ops_are_of_same_unit_and_chunk(r, op, in->op[i]))
             i++;
-        add_ops_of_run(r, in, begin, i);
+        append_run_of_unit_ops(r, in, begin, i);
     }
 }
 
@@ -168,7 +168,7 @@ static double bytes_copyable_during_next_run(const struct offload_by_ratio *r, u
     const struct unit_ops_of_chunk *run = &r->run[next < r->run_count ? next : i];
     uint32_t part = run->unit % c->subsequences;
     return c->offload_hidden_bytes_by_subsequence[part] /
-           multiplex_stages_of_subsequence(c, run->chunk, part).count;
+           multiplex_stages_sharing_subsequence(c, run->chunk, part).count;
 }
 
 /* Returns how many of a run's candidates' bytes, `all`, are offloaded: what the next run hides if offload_hidden_bytes
@@ -270,17 +270,17 @@ static void emit_copy_of_part_kept_on_device(struct offload_by_ratio *r, struct 
     op_list_push(&r->new_list, r->last_compute_op);
 }
 
-static void set_run_labels(struct offload_by_ratio *r, const struct unit_ops_of_chunk *run,
-                           enum phase phase)
+static void set_op_labels_for_run(struct offload_by_ratio *r, const struct unit_ops_of_chunk *run,
+                                  enum phase phase)
 {
-    r->e->tags = (struct op_tags){(uint8_t)phase, REGION_OFFLOAD, IR_NONE16,
-                                  IR_NONE16,      IR_NONE16,      run->unit};
+    r->e->op_tags = (struct op_tags){(uint8_t)phase, REGION_OFFLOAD, IR_NONE16,
+                                     IR_NONE16,      IR_NONE16,      run->unit};
 }
 
 static void store_tensors_of_run(struct offload_by_ratio *r, struct unit_ops_of_chunk *run)
 {
     op_id ended = r->last_compute_op;
-    set_run_labels(r, run, PHASE_FORWARD);
+    set_op_labels_for_run(r, run, PHASE_FORWARD);
     for (uint32_t i = run->first; i < run->first + run->count; i++) {
         struct offloaded_buffer *m = &r->offloaded[i];
         struct view whole = ir_whole_view(r->ir, m->buffer);
@@ -306,7 +306,7 @@ static void emit_copies_back_for_backward_run(struct offload_by_ratio *r,
 {
     const struct unit_ops_of_chunk *forward = &r->run[run->forward_run_of_backward];
     op_id ended = r->last_compute_op;
-    set_run_labels(r, run, PHASE_BACKWARD);
+    set_op_labels_for_run(r, run, PHASE_BACKWARD);
     for (uint32_t i = forward->first; i < forward->first + forward->count; i++) {
         struct offloaded_buffer *m = &r->offloaded[i];
         int64_t all = (int64_t)ir_buffer_elements(r->ir, m->buffer);
@@ -352,7 +352,7 @@ static void emit_copies_before_run(struct offload_by_ratio *r, uint32_t i)
         emit_copies_back_for_backward_run(r, ahead);
 }
 
-static void append_op_of_run(struct offload_by_ratio *r, uint32_t op, bool backward)
+static void append_op_to_new_list(struct offload_by_ratio *r, uint32_t op, bool backward)
 {
     struct ir *ir = r->ir;
     bool computes = ir->op.stream[op] == r->e->stream.compute;
@@ -383,7 +383,7 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
                                  .last_compute_op = {IR_NONE},
                                  .last_store = {IR_NONE},
                                  .op_that_next_compute_op_awaits = {IR_NONE}};
-    find_runs(&r, list);
+    find_forward_and_backward_runs(&r, list);
     choose_buffers_to_offload(&r, list);
     uint32_t next = 0;
     for (uint32_t i = 0; i < list->count; i++) {
@@ -392,7 +392,7 @@ void pass_offload_ratio(struct emit *e, struct op_list *list)
         bool inside = next < r.run_count && r.run[next].begin <= i;
         if (inside && r.run[next].begin == i)
             emit_copies_before_run(&r, next);
-        append_op_of_run(&r, list->op[i], inside && !r.run[next].forward);
+        append_op_to_new_list(&r, list->op[i], inside && !r.run[next].forward);
     }
     free(r.run);
     free(r.offloaded);

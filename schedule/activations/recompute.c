@@ -23,8 +23,8 @@
 
 struct segment { /* a layer's forward of one unit: positions in the list */
     uint32_t begin, end;
-    uint32_t last_op; /* the last op of its backward */
-    bool is_repeated; /* its forward has been repeated */
+    uint32_t last_op_of_backward; /* the last op of its backward */
+    bool has_repeated_forward;    /* its forward has been repeated */
 };
 
 /* The origin of a buffer in attention's forward. FROM_HERE: it is made from the rank's own tensors. FROM_RANKS: it is
@@ -122,7 +122,7 @@ static void find_segments(struct recompute *r, const struct op_list *list)
     for (uint32_t i = 0; i < list->count; i++) {
         uint32_t op = list->op[i];
         if (is_in_layer_backward(r->ir, op))
-            r->segment[segment_of_op(r->ir, r->layer_count, op)].last_op = i;
+            r->segment[segment_of_op(r->ir, r->layer_count, op)].last_op_of_backward = i;
         if (!is_in_layer_and_phase(r->ir, op, PHASE_FORWARD))
             continue;
         struct segment *segment = &r->segment[segment_of_op(r->ir, r->layer_count, op)];
@@ -262,7 +262,7 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
     uint32_t which = segment_of_op(r->ir, r->layer_count, in->op[begin]);
     struct segment segment = r->segment[which];
     uint8_t *repeats = heap_zalloc(segment.end - segment.begin, 1);
-    for (uint32_t i = begin; i <= segment.last_op; i++) {
+    for (uint32_t i = begin; i <= segment.last_op_of_backward; i++) {
         bool own = is_in_layer_backward(ir, in->op[i]) &&
                    segment_of_op(r->ir, r->layer_count, in->op[i]) == which;
         for (uint32_t k = 0; own && k < ir->op.read_count[in->op[i]]; k++) {
@@ -277,7 +277,7 @@ static void repeat_forward(struct recompute *r, const struct op_list *in, uint32
         if (repeats[i - segment.begin])
             repeat_op(r, in->op[i]);
     free(repeats);
-    r->segment[which].is_repeated = true;
+    r->segment[which].has_repeated_forward = true;
 }
 
 /* Makes an op of a layer's backward, at position `at` of the list, read the repeated buffers; with Megatron's selective
@@ -287,7 +287,7 @@ static void rewrite_backward(struct recompute *r, const struct op_list *in, uint
 {
     struct ir *ir = r->ir;
     uint32_t op = in->op[at];
-    if (!r->segment[segment_of_op(r->ir, r->layer_count, op)].is_repeated)
+    if (!r->segment[segment_of_op(r->ir, r->layer_count, op)].has_repeated_forward)
         repeat_forward(r, in, at);
     if (recomputes_attention_core(r) && ir->op.region[op] != REGION_ATTENTION)
         return;

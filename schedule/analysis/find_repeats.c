@@ -14,7 +14,7 @@ struct repeat_finder {
     uint32_t role_index; /* index of the role */
     /* [buffers] the first op of the role that reads or writes each buffer; IR_NONE: none does */
     const uint32_t *first_op_by_buffer;
-    uint32_t first_run; /* index of the role's first run */
+    uint32_t first_run_of_role; /* index of the role's first run */
 };
 
 /* ---- runs ---- */
@@ -62,7 +62,7 @@ static bool all_ops_at_gaps_belong_to_runs(const struct repeat_finder *f)
         if (label >= 0 &&
             (value == r->iteration_value_of_first_copy ||
              value == r->iteration_value_of_first_copy - 1) &&
-            repeats_place_of(r, op).run == NULL)
+            repeats_place_of_op(r, op).run == NULL)
             return false;
     }
     return true;
@@ -149,7 +149,7 @@ static bool iterations_correspond(const struct repeat_finder *f, const struct re
 {
     uint32_t begin = run->first_op + (run->gap_before_iteration - 1) * run->ops_per_iteration;
     for (uint32_t op = begin; op < begin + run->ops_per_iteration; op++) {
-        int32_t value = repeats_place_of(&f->ir->repeats, op).value_of_iteration;
+        int32_t value = repeats_place_of_op(&f->ir->repeats, op).value_of_iteration;
         if (!ops_have_same_labels_and_counts(f->ir, op, op + run->ops_per_iteration) ||
             !operands_correspond(f, op, value, op + run->ops_per_iteration, run->value_step) ||
             !waits_correspond(f->ir, op, value, op + run->ops_per_iteration, run->value_step))
@@ -166,11 +166,11 @@ bool find_repeats(struct ir *ir, uint32_t role, const uint32_t *first_op_by_buff
                               .role = &ir->role[role],
                               .role_index = role,
                               .first_op_by_buffer = first_op_by_buffer,
-                              .first_run = ir->repeats.run_count};
+                              .first_run_of_role = ir->repeats.run_count};
     if (role >= ir->role_count)
         return false;
     bool found = find_runs(&f) && all_ops_at_gaps_belong_to_runs(&f);
-    for (uint32_t i = f.first_run; found && i < ir->repeats.run_count; i++)
+    for (uint32_t i = f.first_run_of_role; found && i < ir->repeats.run_count; i++)
         found = iterations_correspond(&f, &ir->repeats.run[i]);
     return found;
 }

@@ -5,7 +5,7 @@
 
 void first_uses_release(struct first_uses *first_uses)
 {
-    free(first_uses->first_op);
+    free(first_uses->first_op_by_buffer);
     free(first_uses->own_clock_row_by_buffer);
     free(first_uses->own_clocks_of_first_uses);
     free(first_uses->buffers_by_first_use);
@@ -22,7 +22,7 @@ void first_uses_add_unordered_touch(struct first_uses *b, const struct order *or
             heap_grow(b->own_clocks_of_first_uses, &b->capacity, b->own_clock_count, size);
         memcpy(b->own_clocks_of_first_uses +
                    (size_t)b->own_clock_row_by_buffer[buffer] * b->clock_column_count,
-               order_clock_of(order, b->first_op[buffer]), size);
+               order_clock_of(order, b->first_op_by_buffer[buffer]), size);
     }
     first_uses_lower_clock(b->own_clocks_of_first_uses +
                                (size_t)b->own_clock_row_by_buffer[buffer] * b->clock_column_count,
@@ -31,13 +31,14 @@ void first_uses_add_unordered_touch(struct first_uses *b, const struct order *or
 
 void first_uses_begin(struct first_uses *b, const struct order *order, uint32_t buffers)
 {
-    b->first_op = heap_realloc(b->first_op, buffers, sizeof *b->first_op);
+    b->first_op_by_buffer =
+        heap_realloc(b->first_op_by_buffer, buffers, sizeof *b->first_op_by_buffer);
     b->own_clock_row_by_buffer =
         heap_realloc(b->own_clock_row_by_buffer, buffers, sizeof *b->own_clock_row_by_buffer);
     b->buffers_by_first_use =
         heap_realloc(b->buffers_by_first_use, buffers, sizeof *b->buffers_by_first_use);
     b->used_buffer_count = 0;
-    memset(b->first_op, 0xff, buffers * sizeof *b->first_op);
+    memset(b->first_op_by_buffer, 0xff, buffers * sizeof *b->first_op_by_buffer);
     memset(b->own_clock_row_by_buffer, 0xff, buffers * sizeof *b->own_clock_row_by_buffer);
     if (b->clock_column_count != order->clock_column_count)
         b->capacity = 0;
@@ -63,7 +64,8 @@ bool first_uses_starts_after_free_set(const struct first_uses *first_uses,
         if (op < order->first_op || op - order->first_op >= order->op_count)
             return false;
         uint8_t stream = order->stream_of_op[op - order->first_op];
-        if (stream == ORDER_NO_STREAM ? op >= first_uses->first_op[buffer] : clock[stream] <= op)
+        if (stream == ORDER_NO_STREAM ? op >= first_uses->first_op_by_buffer[buffer]
+                                      : clock[stream] <= op)
             return false;
     }
     return true;

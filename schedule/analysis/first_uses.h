@@ -17,9 +17,9 @@
 /* All-zero is empty. */
 struct first_uses {
     /* [buffers] the first op of the role that reads or writes each buffer; IR_NONE: none does */
-    uint32_t *first_op;
+    uint32_t *first_op_by_buffer;
     /* [buffers] row of `own_clocks_of_first_uses` with the clock of the first use; IR_NONE: it is the clock of op
-     * `first_op` */
+     * `first_op_by_buffer` */
     uint32_t *own_clock_row_by_buffer;
     uint32_t *own_clocks_of_first_uses; /* (own_clock_count, clock_column_count) */
     size_t capacity;                    /* rows for which own_clocks_of_first_uses has room */
@@ -43,9 +43,9 @@ void first_uses_add_unordered_touch(struct first_uses *first_uses, const struct 
 static inline void first_uses_add_touch(struct first_uses *first_uses, const struct order *order,
                                         uint32_t buffer, uint32_t op)
 {
-    uint32_t first = first_uses->first_op[buffer];
+    uint32_t first = first_uses->first_op_by_buffer[buffer];
     if (first == IR_NONE) {
-        first_uses->first_op[buffer] = op;
+        first_uses->first_op_by_buffer[buffer] = op;
         first_uses->buffers_by_first_use[first_uses->used_buffer_count++] = buffer;
     } else if (first != op && !order_is_before(order, first, op)) {
         first_uses_add_unordered_touch(first_uses, order, buffer, op);
@@ -68,7 +68,7 @@ static inline const uint32_t *first_uses_clock(const struct first_uses *first_us
                                                const struct order *order, uint32_t buffer)
 {
     uint32_t early = first_uses->own_clock_row_by_buffer[buffer];
-    return early == IR_NONE ? order_clock_of(order, first_uses->first_op[buffer])
+    return early == IR_NONE ? order_clock_of(order, first_uses->first_op_by_buffer[buffer])
                             : first_uses->own_clocks_of_first_uses +
                                   (size_t)early * first_uses->clock_column_count;
 }

@@ -47,7 +47,7 @@ void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id ou
     /* x may be the buffer into which all units are gathered, which is longer than this unit */
     struct view normed = view_rows(x, 0, rows, e->choices->model->hidden);
     buffer_id qkv;
-    struct qkv *const apart = &e->layer_saved[layer].projected;
+    struct qkv *const apart = &e->layer_saved[layer].projected_q_k_v;
     *apart = (struct qkv){0};
     if (project_has_separate_q_k_v(e)) {
         *apart = project_q_k_and_v_separately(e, layer, normed, rows);
@@ -63,13 +63,13 @@ void projected_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id ou
             project_qkv(e, layer, normed, rows, &e->layer_saved[layer].attention->adapters).buffer;
         emit_record_kept_product_result(e, qkv);
     }
-    e->tags.region = REGION_ATTENTION;
+    e->op_tags.region = REGION_ATTENTION;
     operator_forward(e, layer, qkv, out);
 }
 
 void projected_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id dx)
 {
-    e->tags.region = REGION_ATTENTION;
+    e->op_tags.region = REGION_ATTENTION;
     buffer_id dqkv = emit_activation_buffer(e, "dqkv", e->unit.rows, qkv_column_count(e));
     operator_backward(e, layer, d_out, dqkv);
     const struct view x = view_whole(e, e->layer_saved[layer].norm1);

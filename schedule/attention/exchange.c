@@ -149,7 +149,7 @@ struct qkv latent_qkv_views(const struct emit *e, const struct head_exchange *z,
         view_slice(qkv, q + k, z->rank_tokens * (z->sends_latents ? m->rope_dim : z->v_width))};
 }
 
-struct view gather_rows(struct emit *e, struct view x, const char *stem)
+struct view gather_rows_over_hp(struct emit *e, struct view x, const char *stem)
 {
     const int64_t ranks = (int64_t)e->choices->hp;
     const struct work work = {.kind = WORK_ALL_GATHER,
@@ -182,8 +182,8 @@ static void reduce_scatter_rows_over_hp(struct emit *e, struct view x, struct vi
 static void exchange_latents(struct emit *e, uint32_t layer, const struct head_exchange *z,
                              struct qkv *parts, struct qkv to, struct attention_saved *saved)
 {
-    saved->latents = gather_rows(e, parts->k, "latents_all");
-    const struct view shared = gather_rows(e, parts->v, "shared_all");
+    saved->latents = gather_rows_over_hp(e, parts->k, "latents_all");
+    const struct view shared = gather_rows_over_hp(e, parts->v, "shared_all");
     parts->k = to.k.count > 0 ? to.k
                               : emit_compute_tensor(e, "k_all", CATEGORY_KV, z->group_tokens,
                                                     z->kv_width / z->head_ranks);
@@ -230,7 +230,7 @@ static struct qkv pack_qkv(struct emit *e, uint32_t layer, const struct head_exc
                            struct view qkv, struct qkv to, struct attention_saved *saved)
 {
     struct view none = view_none(), positions = z->rank_positions;
-    const struct qkv *apart = &e->layer_saved[layer].projected;
+    const struct qkv *apart = &e->layer_saved[layer].projected_q_k_v;
     if (!z->splits_qkv_before_pack && apart->q.count == 0) {
         if (z->rope_before_exchange) {
             struct view rotated = emit_compute_tensor(e, "rotated", CATEGORY_ACTIVATION,

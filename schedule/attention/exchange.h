@@ -81,7 +81,7 @@ struct view exchange_heads_to_tokens(struct emit *e, const struct head_exchange 
 struct qkv latent_qkv_views(const struct emit *e, const struct head_exchange *z, struct view qkv);
 /* Emits the all-gather of x over the head group, and returns the result, in the order of the ranks; returns x itself
  * with P = 1. The next compute op waits for it if the profile's switch forward_exchange_blocks_compute is set. */
-struct view gather_rows(struct emit *e, struct view x, const char *stem);
+struct view gather_rows_over_hp(struct emit *e, struct view x, const char *stem);
 
 /* Emits a wait of the host for the stream of computation if the profile's switch host_waits_around_core is set. The
  * forward calls it before and after the core. */

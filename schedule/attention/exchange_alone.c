@@ -7,15 +7,15 @@
 
 static void emit_host_wait_for_compute(struct emit *e)
 {
-    e->tags.region = REGION_NONE;
+    e->op_tags.region = REGION_NONE;
     emit_host_wait(e, e->stream.compute);
-    e->tags.region = REGION_ATTENTION;
+    e->op_tags.region = REGION_ATTENTION;
 }
 
 /* Makes a new tensor and fills it with zeros. The fill replaces the op that makes the tensor in a whole schedule. */
 static struct view new_tensor_of_zeros(struct emit *e, const char *stem, int64_t rows, int64_t cols)
 {
-    e->tags.region = REGION_NONE;
+    e->op_tags.region = REGION_NONE;
     return emit_zeros(e, emit_compute_tensor(e, stem, CATEGORY_ACTIVATION, rows, cols));
 }
 
@@ -34,10 +34,10 @@ void exchange_emit_only_all_to_alls(struct emit *e, buffer_id qkv, buffer_id out
         emit_host_wait_for_compute(e);
         exchange_attention_output(e, &z, o, view_rows(out, 0, z.rank_tokens, z.o_width));
         emit_host_wait_for_compute(e);
-        e->tags.phase = PHASE_BACKWARD;
+        e->op_tags.phase = PHASE_BACKWARD;
         exchange_attention_output_backward(e, &z, view_rows(d_out, 0, z.rank_tokens, z.o_width));
     }
-    e->tags.phase = PHASE_BACKWARD;
+    e->op_tags.phase = PHASE_BACKWARD;
     struct qkv grads = {new_tensor_of_zeros(e, "dq", z.group_tokens, q),
                         new_tensor_of_zeros(e, "dk", z.group_tokens, k),
                         new_tensor_of_zeros(e, "dv", z.group_tokens, v)};

@@ -167,7 +167,7 @@ void fpdt_emit_host_wait_for_tile(const struct fpdt *f)
     fpdt_emit_host_wait_for_stream(f, f->e->stream.compute);
     fpdt_emit_host_wait_for_stream(f, f->load_stream);
     if (fpdt_one_rank_fetches_for_all(f->e->choices))
-        fpdt_emit_host_wait_for_stream(f, f->e->stream.fetch);
+        fpdt_emit_host_wait_for_stream(f, f->e->stream.chunk_collective_stream);
 }
 
 void fpdt_sync_ranks(const struct fpdt *f)

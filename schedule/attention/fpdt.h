@@ -1,12 +1,12 @@
 /* schedule/attention/fpdt.h: attention chunk by chunk, with the keys and values of other chunks on the host (FPDT, Yao
  * et al., arXiv 2408.16978; DeepSpeed, sequence/fpdt_layer.py).
  *
- * A sequence is cut into u chunks. A rank holds a piece of each chunk (LAYOUT_RANK_ORDINAL), so that the all-to-all of
- * a chunk gives its tokens in order. The queries of chunk i attend to the keys of chunks f..i, tile by tile, into
- * running sums; f is 0, or later if a window leaves out the first chunks. Keys and values of a chunk are fetched while
- * the previous tile runs, so the device never holds more than two fetched chunks of them. With latent attention and
- * MLA_EXCHANGE_LATENT, a rank stores the latents of its own tokens instead; they are fetched, gathered from the head
- * group and expanded for each tile.
+ * A sequence is cut into u chunks. A rank holds a piece of each chunk (LAYOUT_FPDT_RANK_ORDINAL), so that the
+ * all-to-all of a chunk gives its tokens in order. The queries of chunk i attend to the keys of chunks f..i, tile by
+ * tile, into running sums; f is 0, or later if a window leaves out the first chunks. Keys and values of a chunk are
+ * fetched while the previous tile runs, so the device never holds more than two fetched chunks of them. With latent
+ * attention and MLA_EXCHANGE_LATENT, a rank stores the latents of its own tokens instead; they are fetched, gathered
+ * from the head group and expanded for each tile.
  *
  * In the backward, the gradients of the keys and values of chunk i are summed over the queries of the chunks that
  * attend to them, and the gradients of its queries over the keys of chunks f..i. An outer loop goes over the chunks of
@@ -152,6 +152,6 @@ void fpdt_finish_chunk_backward(const struct fpdt *f, int64_t i, struct qkv grad
  * most two chunks at once; these are not added if the host waits after every tile (the profile's switch
  * host_waits_after_each_chunk_tile). Where one rank gathers the data of all ranks to store it, at most two of the
  * buffers into which it gathers are in use. */
-void pass_limit_chunks_being_stored(struct emit *e, struct op_list *list);
+void pass_add_waits_for_chunk_stores(struct emit *e, struct op_list *list);
 
 #endif

@@ -97,8 +97,8 @@ static struct qkv emit_backward_tiles_of_key_chunk(struct fpdt_gradients *g, int
         int64_t ahead = q < last ? q + 1 : k + 1;
         bool more = ahead < f->chunk_count, again = ahead == q;
         struct query_chunk_tensors then = {0};
-        e->tags.chunk = (uint16_t)q;
-        e->tags.step = (uint16_t)k;
+        e->op_tags.chunk = (uint16_t)q;
+        e->op_tags.step = (uint16_t)k;
         if (more && (!again || reload))
             then = fetch_next_query_tensors(g, ahead, k, again);
         if (more && ahead == k + 1 && q == last && !reload)
@@ -117,7 +117,7 @@ static struct qkv emit_backward_tiles_of_key_chunk(struct fpdt_gradients *g, int
         if (more && (!again || reload))
             *set = then;
     }
-    e->tags.step = IR_NONE16;
+    e->op_tags.step = IR_NONE16;
     return sums;
 }
 
@@ -145,13 +145,13 @@ static void fpdt_backward_by_key_chunks(struct fpdt_gradients *g, struct fpdt_gr
         norm = fpdt_fetch_normed_input(f, k + 1, to);
         fpdt_emit_host_wait_for_tile(f);
     }
-    e->tags.chunk = IR_NONE16;
+    e->op_tags.chunk = IR_NONE16;
 }
 
 static void fpdt_backward_of_sequence(struct emit *e, uint32_t layer, int64_t sequence,
                                       buffer_id d_out, struct fpdt_gradient_target to)
 {
-    e->tags.region = REGION_ATTENTION;
+    e->op_tags.region = REGION_ATTENTION;
     struct fpdt f = fpdt_of_sequence(e, layer, sequence);
     struct fpdt_gradients g = {.fpdt = &f, .d_out = d_out};
     g.stored = arena_array(&e->arena, (size_t)f.chunk_count, sizeof *g.stored);

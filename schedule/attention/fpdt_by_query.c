@@ -69,8 +69,8 @@ static void emit_backward_tiles_of_query_chunk(struct fpdt_gradients *g,
                                                            k); /* no later queries see the chunk */
         bool stays = !done && k == q && following == q;
         struct key_chunk_tensors then = {0};
-        e->tags.chunk = (uint16_t)q;
-        e->tags.step = (uint16_t)k;
+        e->op_tags.chunk = (uint16_t)q;
+        e->op_tags.step = (uint16_t)k;
         op_id after = e->last_compute;
         if (k < q)
             then = fetch_key_tensors(f, &state[k + 1], q, k + 1, after);
@@ -93,7 +93,7 @@ static void emit_backward_tiles_of_query_chunk(struct fpdt_gradients *g,
         if (k < q || (!last && following != q))
             *keys = then;
     }
-    e->tags.step = IR_NONE16;
+    e->op_tags.step = IR_NONE16;
     if (last || !fpdt_chunk_sees_keys_of_chunk(f, q + 1, q))
         return;
     struct view dq = fpdt_cast(f, set->dq, (enum dtype)e->choices->dtype, "dq");
@@ -117,5 +117,5 @@ void fpdt_backward_by_query(struct fpdt_gradients *g, struct fpdt_gradient_targe
         emit_backward_tiles_of_query_chunk(g, state, q, &set, &next, &keys, to);
         set = next;
     }
-    e->tags.chunk = IR_NONE16;
+    e->op_tags.chunk = IR_NONE16;
 }

@@ -74,7 +74,7 @@ static void emit_tiles(const struct fpdt *f, int64_t i, struct view o,
         pair = keys_values_on_device(f, first);
     for (int64_t j = first; j <= i; j++) {
         struct fpdt_keys_values next = {0};
-        e->tags.step = (uint16_t)j;
+        e->op_tags.step = (uint16_t)j;
         *ahead = (struct fpdt_keys_values){0};
         if (j + 1 < i)
             next = fpdt_fetch_keys_values(f, e->last_compute, i, j + 1);
@@ -90,7 +90,7 @@ static void emit_tiles(const struct fpdt *f, int64_t i, struct view o,
         fpdt_emit_host_wait_for_tile(f);
         pair = next;
     }
-    e->tags.step = IR_NONE16;
+    e->op_tags.step = IR_NONE16;
     if (sum.buffer.i != o.buffer.i)
         emit_cast(e, sum, o);
 }
@@ -112,11 +112,11 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
                                    &chunk->attention_saved_on_device.latent)
                   : project_qkv(e, f->layer, rows, z.rank_tokens,
                                 &chunk->attention_saved_on_device.adapters);
-        e->tags.region = REGION_ATTENTION;
+        e->op_tags.region = REGION_ATTENTION;
         if (f->offloads && profile->chunk_offloads_norm)
             chunk->normed_input_on_host = fpdt_copy_to_host(f, f->side_stream, rows, "norm_host");
     }
-    e->tags.region = REGION_ATTENTION;
+    e->op_tags.region = REGION_ATTENTION;
     struct qkv in =
         exchange_qkv(e, f->layer, &z, qkv, (struct qkv){0}, &chunk->attention_saved_on_device);
     chunk->attention_saved_on_device.qkv = in;
@@ -129,7 +129,8 @@ static void chunk_forward(const struct fpdt *f, int64_t i, buffer_id x, bool pro
     fpdt_store_tensor(f, f->store_stream, i, in.v, f->stores_latents ? "shared_host" : "v_host",
                       &chunk->keys_values.v, sizeof *chunk);
     struct view o = exchange_view_for_core_output(e, &z, out);
-    attention_set_output_and_lse(e, &chunk->attention_saved_on_device, o, z.group_tokens, f->heads);
+    attention_save_output_and_make_lse(e, &chunk->attention_saved_on_device, o, z.group_tokens,
+                                       f->heads);
     emit_tiles(f, i, o, ahead);
     attention_sinks(e, f->layer, &chunk->attention_saved_on_device, z.group_tokens, f->heads);
     exchange_attention_output(e, &z, o, out);
@@ -160,14 +161,14 @@ static void fpdt_forward_of_sequence(struct emit *e, uint32_t layer, int64_t seq
     memset(f.chunk, 0, (size_t)f.chunk_count * sizeof *f.chunk);
     for (int64_t i = 0; i < f.chunk_count; i++) {
         struct head_exchange z = fpdt_chunk_exchange(&f, i);
-        e->tags.chunk = (uint16_t)i;
+        e->op_tags.chunk = (uint16_t)i;
         part[i] = view_rows(out, z.first_row, z.rank_tokens, z.o_width);
         if (cat)
             part[i] =
                 emit_compute_tensor(e, "o_rows", CATEGORY_ACTIVATION, z.rank_tokens, z.o_width);
         chunk_forward(&f, i, x, projects, part[i], &ahead);
     }
-    e->tags.chunk = IR_NONE16;
+    e->op_tags.chunk = IR_NONE16;
     if (cat)
         concatenate_outputs(&f, part, out);
 }

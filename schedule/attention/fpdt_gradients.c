@@ -67,7 +67,7 @@ void fpdt_finish_chunk_backward(const struct fpdt *f, int64_t i, struct qkv grad
     enum dtype dtype = (enum dtype)e->choices->dtype;
     int64_t h = e->choices->model->hidden;
     struct head_exchange z = fpdt_chunk_exchange(f, i);
-    e->tags.chunk = (uint16_t)i;
+    e->op_tags.chunk = (uint16_t)i;
     grads.q = fpdt_cast(f, grads.q, dtype, "dq");
     grads.k = fpdt_cast(f, grads.k, dtype, "dk");
     grads.v = fpdt_cast(f, grads.v, dtype, "dv");
@@ -89,7 +89,7 @@ void fpdt_finish_chunk_backward(const struct fpdt *f, int64_t i, struct qkv grad
     else
         project_qkv_backward(e, f->layer, dqkv, norm, dx, z.rank_tokens,
                              &f->chunk[i].attention_saved_on_device.adapters);
-    e->tags.region = REGION_ATTENTION;
+    e->op_tags.region = REGION_ATTENTION;
 }
 
 struct view fpdt_fetch_normed_input(const struct fpdt *f, int64_t i, struct fpdt_gradient_target to)

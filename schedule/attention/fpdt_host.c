@@ -17,13 +17,13 @@ static void emit_host_traffic_op(const struct fpdt *f, uint16_t guard, op_id aft
                                  struct work work, struct view from, struct view to)
 {
     struct emit *e = f->e;
-    uint8_t region = e->tags.region;
+    uint8_t region = e->op_tags.region;
     uint16_t outer = e->guard;
-    e->tags.region = REGION_OFFLOAD;
+    e->op_tags.region = REGION_OFFLOAD;
     e->guard = guard;
     emit_op_after(e, after, stream, &work, &from, from.count > 0, &to, 1);
     e->guard = outer;
-    e->tags.region = region;
+    e->op_tags.region = region;
 }
 
 static void emit_guarded_copy(const struct fpdt *f, enum work_kind kind, uint16_t guard,
@@ -122,7 +122,8 @@ void fpdt_store_tensor(const struct fpdt *f, uint8_t stream, int64_t i, struct v
         struct work work = {.kind = WORK_ALL_GATHER,
                             .collective = {e->group.hp, bytes_of_view(f->e, x)}};
         struct view all = emit_tensor_like(e, x, (int64_t)to.count, stem, MEMORY_HBM);
-        emit_host_traffic_op(f, IR_NONE16, (op_id){IR_NONE}, e->stream.fetch, work, x, all);
+        emit_host_traffic_op(f, IR_NONE16, (op_id){IR_NONE}, e->stream.chunk_collective_stream,
+                             work, x, all);
         x = all;
     }
     emit_guarded_copy(f, WORK_D2H, guard_of_storing_rank(f, i), (op_id){IR_NONE}, stream, x, to);
@@ -154,7 +155,8 @@ struct view fpdt_fetch_tensor(const struct fpdt *f, uint8_t stream, op_id after,
         .kind = WORK_SCATTER,
         .broadcast = {e->group.hp, bytes_of_view(f->e, all), storing_head_rank_of_chunk(f, i)}};
     emit_guarded_copy(f, WORK_H2D, guard_of_storing_rank(f, i), after, stream, host, all);
-    emit_host_traffic_op(f, IR_NONE16, (op_id){IR_NONE}, e->stream.fetch, work, all, own);
+    emit_host_traffic_op(f, IR_NONE16, (op_id){IR_NONE}, e->stream.chunk_collective_stream, work,
+                         all, own);
     return own;
 }
 
@@ -164,10 +166,12 @@ struct fpdt_keys_values fpdt_fetch_keys_values(const struct fpdt *f, op_id after
     struct fpdt_keys_values host = f->chunk[k].keys_values;
     if (f->stores_latents)
         return (struct fpdt_keys_values){
-            gather_rows(f->e, fpdt_fetch_tensor(f, f->load_stream, after, k, host.k, "latents"),
-                        "latents_all"),
-            gather_rows(f->e, fpdt_fetch_tensor(f, f->load_stream, after, k, host.v, "shared"),
-                        "shared_all"),
+            gather_rows_over_hp(f->e,
+                                fpdt_fetch_tensor(f, f->load_stream, after, k, host.k, "latents"),
+                                "latents_all"),
+            gather_rows_over_hp(f->e,
+                                fpdt_fetch_tensor(f, f->load_stream, after, k, host.v, "shared"),
+                                "shared_all"),
             true};
     if (!one_rank_stores_for_all(f))
         host = fpdt_visible_part_of_keys(f, host, q, k);
@@ -228,7 +232,7 @@ static void limit_chunks_being_stored(struct emit *e, const struct op_list *list
     }
 }
 
-void pass_limit_chunks_being_stored(struct emit *e, struct op_list *list)
+void pass_add_waits_for_chunk_stores(struct emit *e, struct op_list *list)
 {
     if (fpdt_one_rank_fetches_for_all(e->choices))
         limit_gather_buffers_to_two(e, list);

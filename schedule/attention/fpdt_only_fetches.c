@@ -7,7 +7,7 @@
 
 static void emit_host_wait_for_stream(struct emit *e, uint8_t stream)
 {
-    e->tags.region = REGION_NONE;
+    e->op_tags.region = REGION_NONE;
     emit_host_wait(e, stream);
 }
 
@@ -34,7 +34,7 @@ void fpdt_emit_only_fetches(struct emit *e)
     };
     struct view host[ARRAY_LEN(parts)] = {{{0}, 0, 0}};
     for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
-        e->tags.region = REGION_NONE;
+        e->op_tags.region = REGION_NONE;
         struct view x = emit_zeros(
             e, emit_tensor(e, parts[i].stem, parts[i].category, parts[i].dtype, parts[i].count, 0));
         /* Only chunk 0 is stored, so host[i] is one view and not an array with a view for each chunk. With stride 0,
@@ -49,12 +49,13 @@ void fpdt_emit_only_fetches(struct emit *e)
     }
     emit_host_wait_for_stream(e, f.store_stream);
     for (int backward = 0; backward < 2; backward++) {
-        e->tags.phase = backward ? PHASE_BACKWARD : PHASE_FORWARD;
+        e->op_tags.phase = backward ? PHASE_BACKWARD : PHASE_FORWARD;
         for (size_t i = 0; i < ARRAY_LEN(parts); i++)
             if (parts[i].backward == (backward != 0))
                 fpdt_fetch_tensor(&f, f.load_stream, (op_id){IR_NONE}, 0, host[i], parts[i].stem);
         /* If one rank fetches for all, it then scatters what it copied, on the fetch stream, which ends last. */
-        emit_host_wait_for_stream(e, fpdt_one_rank_fetches_for_all(e->choices) ? e->stream.fetch
-                                                                               : f.load_stream);
+        emit_host_wait_for_stream(e, fpdt_one_rank_fetches_for_all(e->choices)
+                                         ? e->stream.chunk_collective_stream
+                                         : f.load_stream);
     }
 }

@@ -51,7 +51,7 @@ static struct view view_of_sequence_positions(struct emit *e, const struct laten
 {
     if (rows->positions.count > 0)
         return rows->positions;
-    e->unit.positions_sequence = sequence;
+    e->unit.positions_sequence_index = sequence;
     return view_of_unit_positions(e);
 }
 
@@ -133,12 +133,12 @@ static struct view norm_latent(struct emit *e, uint32_t layer, enum weight weigh
                                const struct latent_row_counts *rows, int64_t cols,
                                struct view *stats)
 {
-    e->tags.region = REGION_NORM;
+    e->op_tags.region = REGION_NORM;
     struct view y =
         emit_compute_tensor(e, "latent_norm", CATEGORY_ACTIVATION, rows->own_rows, cols);
-    *stats = emit_norm_stats(e, weight, rows->own_rows, 0);
+    *stats = emit_new_norm_stats_tensor(e, weight, rows->own_rows, 0);
     emit_norm(e, layer, weight, x, y, *stats, rows->own_rows, cols);
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.region = REGION_LINEAR;
     return y;
 }
 
@@ -165,10 +165,10 @@ static void emit_product_backward(struct emit *e, uint32_t layer, enum weight we
  * ranks: the gradient of the weight, and that of `own`, this rank's rows of the input, which is reduce-scattered.
  * Writes the second of these to dx, or to a new tensor if dx is empty, and returns it. gathered: the gathered input, if
  * tensor ranks keep such inputs; else it is gathered again. */
-static struct view emit_wide_product_backward(struct emit *e, uint32_t layer, enum weight weight,
-                                              struct view dy, struct view own, struct view gathered,
-                                              struct view dx, const struct latent_row_counts *rows,
-                                              int64_t to, int64_t from)
+static struct view
+emit_gathered_product_backward(struct emit *e, uint32_t layer, enum weight weight, struct view dy,
+                               struct view own, struct view gathered, struct view dx,
+                               const struct latent_row_counts *rows, int64_t to, int64_t from)
 {
     if (dx.count == 0)
         dx = emit_compute_tensor(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own_rows, from);
@@ -188,10 +188,10 @@ static struct view emit_latent_norm_backward(struct emit *e, uint32_t layer, enu
                                              struct view dy, struct view x, struct view stats,
                                              const struct latent_row_counts *rows, int64_t cols)
 {
-    e->tags.region = REGION_NORM;
+    e->op_tags.region = REGION_NORM;
     struct view dx = emit_compute_tensor(e, "d_latent", CATEGORY_ACTIVATION, rows->own_rows, cols);
     emit_norm_backward(e, layer, weight, dy, x, stats, dx, rows->own_rows, cols);
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.region = REGION_LINEAR;
     return dx;
 }
 
@@ -230,11 +230,11 @@ static void emit_queries_backward(struct emit *e, uint32_t layer, struct view dq
     const struct transformer *m = e->choices->model;
     const int64_t width = transformer_q_columns(m), latent = m->q_latent;
     if (latent == 0) {
-        emit_wide_product_backward(e, layer, WEIGHT_Q, dq, x, s->q_norm_gathered, dx, rows, width,
-                                   m->hidden);
+        emit_gathered_product_backward(e, layer, WEIGHT_Q, dq, x, s->q_norm_gathered, dx, rows,
+                                       width, m->hidden);
         return;
     }
-    struct view d = emit_wide_product_backward(
+    struct view d = emit_gathered_product_backward(
         e, layer, WEIGHT_Q_UP, dq, s->q_norm, s->q_norm_gathered, view_none(), rows, width, latent);
     d = emit_latent_norm_backward(e, layer, WEIGHT_Q_DOWN_NORM, d, s->q, s->q_stats, rows, latent);
     emit_product_backward(e, layer, WEIGHT_Q_DOWN, d, x, dx, rows->own_rows, latent, m->hidden);
@@ -269,14 +269,15 @@ static struct view emit_latent_keys(struct emit *e, uint32_t layer, struct view 
 
 /* Returns the gradient of the normed latents of this rank's rows. Emits the gradient of kv_b, too, unless head ranks
  * send latents. d_up: the gradient of what emit_latent_keys() returned. */
-static struct view emit_keys_wide_backward(struct emit *e, uint32_t layer, struct view d_up,
-                                           const struct latent_row_counts *rows,
-                                           const struct latent_widths *w,
-                                           const struct latent_saved *s)
+static struct view emit_kv_up_projection_backward(struct emit *e, uint32_t layer, struct view d_up,
+                                                  const struct latent_row_counts *rows,
+                                                  const struct latent_widths *w,
+                                                  const struct latent_saved *s)
 {
     if (!derived_sends_latents(e->choices))
-        return emit_wide_product_backward(e, layer, WEIGHT_KV_UP, d_up, s->kv_norm,
-                                          s->kv_norm_gathered, view_none(), rows, w->up, w->latent);
+        return emit_gathered_product_backward(e, layer, WEIGHT_KV_UP, d_up, s->kv_norm,
+                                              s->kv_norm_gathered, view_none(), rows, w->up,
+                                              w->latent);
     struct view d = d_up;
     if (e->choices->sequence_parallel_ranks > 1)
         d = emit_compute_tensor(e, "d_latent_norm", CATEGORY_ACTIVATION, rows->own_rows, w->latent);
@@ -295,7 +296,7 @@ static void emit_keys_backward(struct emit *e, uint32_t layer, struct view d_up,
     const int64_t both = w->latent + w->rotated;
     const struct work join = {.kind = WORK_UNPACK,
                               .pack = {rows->own_rows, 1, {w->latent, w->rotated, 0}}};
-    struct view d = emit_keys_wide_backward(e, layer, d_up, rows, w, s);
+    struct view d = emit_kv_up_projection_backward(e, layer, d_up, rows, w, s);
     d = emit_latent_norm_backward(e, layer, WEIGHT_KV_DOWN_NORM, d, s->kv, s->kv_stats, rows,
                                   w->latent);
     struct view own = d_shared, d_both = emit_compute_tensor(e, "d_kv_latents", CATEGORY_ACTIVATION,
@@ -344,14 +345,14 @@ void latent_expand(struct emit *e, uint32_t layer, struct view latents, struct v
                    struct view k, struct view v)
 {
     const int64_t latent = e->choices->model->kv_latent, rows = (int64_t)latents.count / latent;
-    const uint8_t region = e->tags.region;
+    const uint8_t region = e->op_tags.region;
     struct work work;
     const int64_t width = kv_b_to_keys_values_work(e, WORK_LATENT_KEYS, rows, &work);
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.region = REGION_LINEAR;
     const struct view up = emit_compute_tensor(e, "kv_up", CATEGORY_ACTIVATION, rows, width);
     emit_matmul_with_own_head_rows(e, MATMUL_NT, latents, weight_view(e, layer, WEIGHT_KV_UP), up,
                                    rows, width, latent);
-    e->tags.region = region;
+    e->op_tags.region = region;
     emit_op(e, e->stream.compute, &work, (struct view[]){up, shared}, 2, (struct view[]){k, v}, 2);
     const buffer_id made[] = {up.buffer, k.buffer, v.buffer};
     for (size_t i = 0; i < ARRAY_LEN(made); i++)
@@ -362,17 +363,17 @@ void latent_expand_backward(struct emit *e, uint32_t layer, struct view latents,
                             struct view dv, struct view d_latents, struct view d_shared)
 {
     const int64_t latent = e->choices->model->kv_latent, rows = (int64_t)latents.count / latent;
-    const uint8_t region = e->tags.region;
+    const uint8_t region = e->op_tags.region;
     struct work work;
     const int64_t width = kv_b_to_keys_values_work(e, WORK_LATENT_KEYS_BACKWARD, rows, &work);
     const struct view d_up = emit_compute_tensor(e, "d_kv_up", CATEGORY_ACTIVATION, rows, width);
     emit_op(e, e->stream.compute, &work, (struct view[]){dk, dv}, 2,
             (struct view[]){d_up, d_shared}, 2);
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.region = REGION_LINEAR;
     emit_matmul_with_own_head_rows(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_KV_UP),
                                    d_latents, rows, latent, width);
     emit_grad_of_own_head_rows(e, layer, WEIGHT_KV_UP, d_up, latents, width, latent, rows);
-    e->tags.region = region;
+    e->op_tags.region = region;
 }
 
 struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_t count,
@@ -384,10 +385,10 @@ struct view latent_project(struct emit *e, uint32_t layer, struct view x, int64_
     const int64_t n = count / sequences, width = w.all;
     const uint32_t first = e->ir->buffer.count;
     struct view shared, own;
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.region = REGION_LINEAR;
     const struct view q = emit_latent_queries(e, layer, x, &rows, saved);
     const struct view up = emit_latent_keys(e, layer, x, &rows, &w, saved, &own, &shared);
-    e->tags.region = REGION_ATTENTION;
+    e->op_tags.region = REGION_ATTENTION;
     const struct view qkv = emit_compute_tensor(e, "qkv", CATEGORY_ACTIVATION, count, width);
     for (int64_t i = 0; i < sequences; i++)
         emit_arrange_qkv(e, &w, n, view_of_sequence_positions(e, &rows, i),
@@ -407,7 +408,7 @@ void latent_project_backward(struct emit *e, uint32_t layer, struct view dqkv, s
     const struct latent_widths w = latent_widths_of(e);
     const int64_t sequences = positions.count > 0 ? 1 : e->choices->micro_batch;
     const int64_t n = count / sequences, width = w.all, h = e->choices->model->hidden;
-    e->tags.region = REGION_ATTENTION;
+    e->op_tags.region = REGION_ATTENTION;
     const struct view dq = emit_compute_tensor(e, "dq_up", CATEGORY_ACTIVATION, count, w.q);
     const struct view d_up = emit_compute_tensor(e, "d_kv_up", CATEGORY_ACTIVATION, count, w.up);
     const struct view d_shared =
@@ -418,7 +419,7 @@ void latent_project_backward(struct emit *e, uint32_t layer, struct view dqkv, s
                                   view_slice(dq, i * n * w.q, n * w.q),
                                   view_slice(d_up, i * n * w.up, n * w.up),
                                   view_slice(d_shared, i * n * w.rotated, n * w.rotated));
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.region = REGION_LINEAR;
     const struct view of_q = emit_compute_tensor(e, "dx_q", CATEGORY_ACTIVATION, rows.own_rows, h);
     const struct view of_kv =
         emit_compute_tensor(e, "dx_kv", CATEGORY_ACTIVATION, rows.own_rows, h);

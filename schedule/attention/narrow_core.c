@@ -23,35 +23,37 @@
 
 /* The sizes of an operand of the core: its rows and columns, and the numbers of scales of its copy and of its
  * transposed copy (turned_scales). */
-struct core_operand_size {
+struct core_operand_shape {
     int64_t rows, cols, scales, turned_scales;
 };
 
-static struct core_operand_size core_operand_size(const struct emit *e, int64_t rows, int64_t cols)
+static struct core_operand_shape core_operand_shape_of(const struct emit *e, int64_t rows,
+                                                       int64_t cols)
 {
     const enum scaling scaling = (enum scaling)products_recipe(e->choices)->scaling;
-    return (struct core_operand_size){rows, cols, scaling_scale_count(scaling, rows, cols),
-                                      scaling_scale_count(scaling, cols, rows)};
+    return (struct core_operand_shape){rows, cols, scaling_scale_count(scaling, rows, cols),
+                                       scaling_scale_count(scaling, cols, rows)};
 }
 
-static int64_t elements(const struct core_operand_size *x)
+static int64_t elements(const struct core_operand_shape *x)
 {
     return x->rows * x->cols;
 }
 
 /* The operands q, k and v of a core. */
-struct core_operand_sizes {
-    struct core_operand_size q, k, v;
+struct core_operand_shapes {
+    struct core_operand_shape q, k, v;
 };
 
-static struct core_operand_sizes core_operand_sizes_of_work(const struct emit *e,
-                                                            const struct work *work)
+static struct core_operand_shapes core_operand_shapes_of_work(const struct emit *e,
+                                                              const struct work *work)
 {
-    return (struct core_operand_sizes){
-        core_operand_size(e, work->attention.q, work->attention.heads * work->attention.dim),
-        core_operand_size(e, work->attention.kv, work->attention.kv_heads * work->attention.dim),
-        core_operand_size(e, work->attention.kv,
-                          work->attention.kv_heads * work_attention_vdim(work)),
+    return (struct core_operand_shapes){
+        core_operand_shape_of(e, work->attention.q, work->attention.heads * work->attention.dim),
+        core_operand_shape_of(e, work->attention.kv,
+                              work->attention.kv_heads * work->attention.dim),
+        core_operand_shape_of(e, work->attention.kv,
+                              work->attention.kv_heads * work_attention_vdim(work)),
     };
 }
 
@@ -62,7 +64,7 @@ static bool core_is_mxfp8(const struct emit *e)
 
 /* Emits one pass that casts x. In MXFP8 write has four views: copy, scales, transposed copy, scales; else two. */
 static void emit_cast_to_narrow_copies(struct emit *e, struct view x,
-                                       const struct core_operand_size *size,
+                                       const struct core_operand_shape *size,
                                        const struct view *write)
 {
     const struct products_recipe *recipe = products_recipe(e->choices);
@@ -96,7 +98,7 @@ struct core_narrow_copies {
 };
 
 static struct core_narrow_copies views_of_core_narrow_copies(const struct emit *e,
-                                                             const struct core_operand_sizes *x,
+                                                             const struct core_operand_shapes *x,
                                                              const struct attention_saved *saved)
 {
     const int64_t q = elements(&x->q), k = elements(&x->k), v = elements(&x->v);
@@ -123,7 +125,7 @@ static struct core_narrow_copies views_of_core_narrow_copies(const struct emit *
 }
 
 /* Casts q, k and v to MXFP8, each in a pass that makes both copies. */
-static void cast_qkv_to_mxfp8(struct emit *e, const struct core_operand_sizes *x,
+static void cast_qkv_to_mxfp8(struct emit *e, const struct core_operand_shapes *x,
                               struct attention_saved *saved)
 {
     const int64_t q = elements(&x->q), k = elements(&x->k), v = elements(&x->v);
@@ -150,13 +152,13 @@ static void cast_qkv_to_mxfp8(struct emit *e, const struct core_operand_sizes *x
 }
 
 /* Copies q, k and v one after another (torch.cat), and casts them with one scale. */
-static void cast_qkv_with_one_scale(struct emit *e, const struct core_operand_sizes *x,
+static void cast_qkv_with_one_scale(struct emit *e, const struct core_operand_shapes *x,
                                     struct attention_saved *saved)
 {
     const int64_t q = elements(&x->q), k = elements(&x->k), v = elements(&x->v);
     const int64_t rows = x->q.rows, all = q + k + v;
     assert(all % rows == 0 && x->k.rows == rows && x->v.rows == rows);
-    const struct core_operand_size together = {rows, all / rows, 1, 1};
+    const struct core_operand_shape together = {rows, all / rows, 1, 1};
     struct view joined =
         emit_compute_tensor(e, "qkv_joined", CATEGORY_ACTIVATION, rows, all / rows);
     const struct work join = {.kind = WORK_UNPACK, .pack = {1, 1, {q, k, v}}};
@@ -171,7 +173,7 @@ static void cast_qkv_with_one_scale(struct emit *e, const struct core_operand_si
 void narrow_core_forward(struct emit *e, struct work work, struct attention_saved *saved,
                          struct view o)
 {
-    const struct core_operand_sizes x = core_operand_sizes_of_work(e, &work);
+    const struct core_operand_shapes x = core_operand_shapes_of_work(e, &work);
     (core_is_mxfp8(e) ? cast_qkv_to_mxfp8 : cast_qkv_with_one_scale)(e, &x, saved);
     const struct core_narrow_copies copies = views_of_core_narrow_copies(e, &x, saved);
     work.attention.scaling = products_recipe(e->choices)->scaling;
@@ -183,10 +185,10 @@ void narrow_core_forward(struct emit *e, struct work work, struct attention_save
 void narrow_core_backward(struct emit *e, struct work work, const struct attention_saved *saved,
                           struct view d_o, const struct qkv *grads)
 {
-    const struct core_operand_sizes x = core_operand_sizes_of_work(e, &work);
+    const struct core_operand_shapes x = core_operand_shapes_of_work(e, &work);
     const struct core_narrow_copies copies = views_of_core_narrow_copies(e, &x, saved);
-    const struct core_operand_size size =
-        core_operand_size(e, work.attention.q, work.attention.heads * work_attention_vdim(&work));
+    const struct core_operand_shape size = core_operand_shape_of(
+        e, work.attention.q, work.attention.heads * work_attention_vdim(&work));
     const enum dtype dtype = (enum dtype)products_recipe(e->choices)->gradient_dtype;
     const int64_t turned_scales = core_is_mxfp8(e) ? size.turned_scales : 0;
     struct view narrow = new_buffer_of_narrow_copies(e, "d_o_narrow", dtype, elements(&size)),

@@ -28,16 +28,16 @@ struct prefix_positions {
 
 static struct prefix_positions prefix_positions_of(const struct emit *e)
 {
-    struct prefix_positions reach = {
+    struct prefix_positions prefix_positions = {
         .subsequence_begin = pipeline_tokens_before_subsequence(e->choices, e->unit.subsequence),
         .subsequence_end = pipeline_tokens_before_subsequence(e->choices, e->unit.subsequence + 1)};
     int64_t tp = (int64_t)e->tensor.size,
-            rows = (reach.subsequence_end - reach.subsequence_begin) / tp;
+            rows = (prefix_positions.subsequence_end - prefix_positions.subsequence_begin) / tp;
     struct piece own = piece_of_rows(rows, e->unit.stages.count, e->unit.stages.index);
-    reach.queries_begin = reach.subsequence_begin + own.begin * tp;
-    reach.queries_end = reach.queries_begin + own.rows * tp;
-    reach.piece_tokens = piece_of_rows(rows, e->unit.stages.count, 0).rows * tp;
-    return reach;
+    prefix_positions.queries_begin = prefix_positions.subsequence_begin + own.begin * tp;
+    prefix_positions.queries_end = prefix_positions.queries_begin + own.rows * tp;
+    prefix_positions.piece_tokens = piece_of_rows(rows, e->unit.stages.count, 0).rows * tp;
+    return prefix_positions;
 }
 
 /* ---- caches, and the collectives of the stages that share a subsequence ---- */
@@ -72,13 +72,14 @@ struct prefix *prefix_open_kv_caches(struct emit *e, uint32_t row, struct kv_wid
 /* Returns a new buffer with room for a full piece of keys or values, and emits the fill that zeroes the end which this
  * shorter piece will not write. Returns an empty view if this piece has full length. */
 static struct view new_zero_padded_kv_piece(struct emit *e, const char *stem,
-                                            struct prefix_positions reach, int64_t width)
+                                            struct prefix_positions prefix_positions, int64_t width)
 {
-    int64_t own = reach.queries_end - reach.queries_begin,
-            lacks = (reach.piece_tokens - own) * width;
+    int64_t own = prefix_positions.queries_end - prefix_positions.queries_begin,
+            lacks = (prefix_positions.piece_tokens - own) * width;
     if (lacks == 0)
         return view_none();
-    struct view all = emit_compute_tensor(e, stem, CATEGORY_KV, reach.piece_tokens, width);
+    struct view all =
+        emit_compute_tensor(e, stem, CATEGORY_KV, prefix_positions.piece_tokens, width);
     emit_zeros(e, view_slice(all, own * width, lacks));
     return all;
 }
@@ -86,12 +87,13 @@ static struct view new_zero_padded_kv_piece(struct emit *e, const char *stem,
 /* Gathers the pieces of all stages into the cache, at the place of the subsequence. filled: this stage's piece with its
  * padding; empty: `own` needs no padding. */
 static void gather_stage_pieces_into_cache(struct emit *e, struct view own, struct view filled,
-                                           struct view cache, struct prefix_positions reach,
-                                           int64_t width)
+                                           struct view cache,
+                                           struct prefix_positions prefix_positions, int64_t width)
 {
-    int64_t all = reach.piece_tokens * width * e->unit.stages.count;
-    emit_collective_of_sharing_stages(e, WORK_ALL_GATHER, filled.count > 0 ? filled : own,
-                                      view_slice(cache, reach.subsequence_begin * width, all));
+    int64_t all = prefix_positions.piece_tokens * width * e->unit.stages.count;
+    emit_collective_of_sharing_stages(
+        e, WORK_ALL_GATHER, filled.count > 0 ? filled : own,
+        view_slice(cache, prefix_positions.subsequence_begin * width, all));
 }
 
 /* Returns a copy of x[rows, width], the part of a cache that is filled so far, in the compute dtype. */
@@ -106,17 +108,17 @@ static struct view copy_filled_part_of_cache(struct emit *e, struct view x, cons
 
 static struct work prefix_tile_work(const struct emit *e, uint32_t layer, int64_t sequence,
                                     const struct head_exchange *z, enum work_kind kind,
-                                    struct prefix_positions reach)
+                                    struct prefix_positions prefix_positions)
 {
     struct work work = attention_causal_work(e, kind, z->group_tokens, z->heads / z->head_ranks,
                                              z->core_kv_heads / z->head_ranks);
-    work.attention.kv = reach.queries_end;
-    work.attention.offset = reach.queries_begin;
-    return attention_masked_work(e, layer, sequence, work, reach.queries_begin);
+    work.attention.kv = prefix_positions.queries_end;
+    work.attention.offset = prefix_positions.queries_begin;
+    return attention_masked_work(e, layer, sequence, work, prefix_positions.queries_begin);
 }
 
 /* Returns the row of a layer's sequence in e->prefix. */
-static uint32_t prefix_cache_row_of(const struct emit *e, uint32_t layer, int64_t sequence)
+static uint32_t prefix_row_of_layer_sequence(const struct emit *e, uint32_t layer, int64_t sequence)
 {
     return layer * (uint32_t)e->choices->micro_batch + (uint32_t)sequence;
 }
@@ -125,17 +127,17 @@ void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
                     struct view out)
 {
     struct head_exchange z = exchange_of_layer(e, layer);
-    struct prefix_positions reach = prefix_positions_of(e);
+    struct prefix_positions prefix_positions = prefix_positions_of(e);
     struct kv_widths width;
     struct prefix *prefix =
-        prefix_open_kv_caches(e, prefix_cache_row_of(e, layer, sequence), &width);
+        prefix_open_kv_caches(e, prefix_row_of_layer_sequence(e, layer, sequence), &width);
     struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
-    const int64_t before = reach.subsequence_begin;
+    const int64_t before = prefix_positions.subsequence_begin;
     bool shares = e->unit.stages.count > 1;
     struct qkv to = {0}, filled = {0};
     if (shares) {
-        filled.k = new_zero_padded_kv_piece(e, "k_piece", reach, width.k_width);
-        filled.v = new_zero_padded_kv_piece(e, "v_piece", reach, width.v_width);
+        filled.k = new_zero_padded_kv_piece(e, "k_piece", prefix_positions, width.k_width);
+        filled.v = new_zero_padded_kv_piece(e, "v_piece", prefix_positions, width.v_width);
     }
     if (!shares || filled.k.count > 0) {
         const int64_t first = shares ? 0 : before;
@@ -146,20 +148,24 @@ void prefix_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vie
     }
     struct qkv in = exchange_qkv(e, layer, &z, qkv, to, saved);
     if (shares) {
-        gather_stage_pieces_into_cache(e, in.k, filled.k, prefix->k, reach, width.k_width);
-        gather_stage_pieces_into_cache(e, in.v, filled.v, prefix->v, reach, width.v_width);
+        gather_stage_pieces_into_cache(e, in.k, filled.k, prefix->k, prefix_positions,
+                                       width.k_width);
+        gather_stage_pieces_into_cache(e, in.v, filled.v, prefix->v, prefix_positions,
+                                       width.v_width);
     }
-    in.k = view_slice(prefix->k, 0, reach.queries_end * width.k_width);
-    in.v = view_slice(prefix->v, 0, reach.queries_end * width.v_width);
+    in.k = view_slice(prefix->k, 0, prefix_positions.queries_end * width.k_width);
+    in.v = view_slice(prefix->v, 0, prefix_positions.queries_end * width.v_width);
     if (e->choices->profile->prefix_keys_copied && before > 0) {
-        in.k = copy_filled_part_of_cache(e, in.k, "k_prefix", reach.queries_end, width.k_width);
-        in.v = copy_filled_part_of_cache(e, in.v, "v_prefix", reach.queries_end, width.v_width);
+        in.k = copy_filled_part_of_cache(e, in.k, "k_prefix", prefix_positions.queries_end,
+                                         width.k_width);
+        in.v = copy_filled_part_of_cache(e, in.v, "v_prefix", prefix_positions.queries_end,
+                                         width.v_width);
     }
     saved->qkv.q = in.q;
     struct view o = exchange_view_for_core_output(e, &z, out);
-    attention_set_output_and_lse(e, saved, o, z.group_tokens, z.heads / z.head_ranks);
-    attention_tile(e, prefix_tile_work(e, layer, sequence, &z, WORK_ATTENTION, reach), &in, o,
-                   saved->lse);
+    attention_save_output_and_make_lse(e, saved, o, z.group_tokens, z.heads / z.head_ranks);
+    attention_tile(e, prefix_tile_work(e, layer, sequence, &z, WORK_ATTENTION, prefix_positions),
+                   &in, o, saved->lse);
     attention_sinks(e, layer, saved, z.group_tokens, z.heads / z.head_ranks);
     exchange_attention_output(e, &z, o, out);
 }
@@ -188,11 +194,14 @@ static struct view add_gradient_tile(struct emit *e, struct view tile, struct vi
  * or, if that is empty, to a new buffer of zeros. The returned view covers all keys up to the subsequence's end, of
  * which the tile may cover only the first ones. */
 static struct view add_gradient_tile_in_place(struct emit *e, struct view tile, struct view later,
-                                              struct prefix_positions reach, int64_t width)
+                                              struct prefix_positions prefix_positions,
+                                              int64_t width)
 {
     struct view sum = later;
-    int64_t seen = reach.subsequence_end * width;
-    int64_t all = (reach.subsequence_begin + reach.piece_tokens * e->unit.stages.count) * width;
+    int64_t seen = prefix_positions.subsequence_end * width;
+    int64_t all = (prefix_positions.subsequence_begin +
+                   prefix_positions.piece_tokens * e->unit.stages.count) *
+                  width;
     if (later.count == 0)
         sum = emit_zeros(
             e, emit_tensor(e, "dkv_sum", CATEGORY_KV, prefix_gradient_sum_dtype(e), all, 0));
@@ -206,12 +215,13 @@ static struct view add_gradient_tile_in_place(struct emit *e, struct view tile, 
  * later subsequences, empty if there are none. Adds `given`, and reduce-scatters over the stages that share the
  * subsequence. */
 static struct view add_and_scatter_kv_gradients(struct emit *e, struct view sum, struct view given,
-                                                struct prefix_positions reach, int64_t width)
+                                                struct prefix_positions prefix_positions,
+                                                int64_t width)
 {
-    int64_t own = (reach.queries_end - reach.queries_begin) * width,
-            piece = reach.piece_tokens * width;
-    int64_t begin = reach.subsequence_begin * width,
-            count = (reach.subsequence_end - reach.subsequence_begin) * width;
+    int64_t own = (prefix_positions.queries_end - prefix_positions.queries_begin) * width,
+            piece = prefix_positions.piece_tokens * width;
+    int64_t begin = prefix_positions.subsequence_begin * width,
+            count = (prefix_positions.subsequence_end - prefix_positions.subsequence_begin) * width;
     struct view part = view_slice(sum, begin, count);
     if (given.count > 0)
         emit_add(e, part, view_slice(given, begin, count), part);
@@ -228,29 +238,35 @@ void prefix_backward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
                      struct view dqkv)
 {
     struct head_exchange z = exchange_of_layer(e, layer);
-    struct prefix_positions reach = prefix_positions_of(e);
-    struct prefix *prefix = &e->prefix[prefix_cache_row_of(e, layer, sequence)];
+    struct prefix_positions prefix_positions = prefix_positions_of(e);
+    struct prefix *prefix = &e->prefix[prefix_row_of_layer_sequence(e, layer, sequence)];
     const struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
     const struct kv_widths width = {z.kv_width / z.head_ranks, z.v_width / z.head_ranks};
     bool multiplexed = pipeline_of_choices(e->choices)->is_multiplexed;
     struct view d_o = exchange_attention_output_backward(e, &z, d_out);
     attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, z.group_tokens,
                              z.heads / z.head_ranks);
-    struct qkv in = {saved->qkv.q, view_slice(prefix->k, 0, reach.queries_end * width.k_width),
-                     view_slice(prefix->v, 0, reach.queries_end * width.v_width)};
-    struct qkv grads = new_qkv_gradients(e, z.group_tokens, z.q_width / z.head_ranks,
-                                         reach.queries_end, width.k_width, width.v_width);
+    struct qkv in = {saved->qkv.q,
+                     view_slice(prefix->k, 0, prefix_positions.queries_end * width.k_width),
+                     view_slice(prefix->v, 0, prefix_positions.queries_end * width.v_width)};
+    struct qkv grads =
+        new_qkv_gradients(e, z.group_tokens, z.q_width / z.head_ranks, prefix_positions.queries_end,
+                          width.k_width, width.v_width);
     attention_tile_backward(
-        e, prefix_tile_work(e, layer, sequence, &z, WORK_ATTENTION_BACKWARD, reach), &in, saved->o,
-        saved->lse, d_o, &grads);
+        e, prefix_tile_work(e, layer, sequence, &z, WORK_ATTENTION_BACKWARD, prefix_positions), &in,
+        saved->o, saved->lse, d_o, &grads);
     if (multiplexed) {
-        prefix->dk = add_gradient_tile_in_place(e, grads.k, prefix->dk, reach, width.k_width);
-        prefix->dv = add_gradient_tile_in_place(e, grads.v, prefix->dv, reach, width.v_width);
+        prefix->dk =
+            add_gradient_tile_in_place(e, grads.k, prefix->dk, prefix_positions, width.k_width);
+        prefix->dv =
+            add_gradient_tile_in_place(e, grads.v, prefix->dv, prefix_positions, width.v_width);
     } else {
         prefix->dk = add_gradient_tile(e, grads.k, prefix->dk);
         prefix->dv = add_gradient_tile(e, grads.v, prefix->dv);
     }
-    grads.k = add_and_scatter_kv_gradients(e, prefix->dk, prefix->given_dk, reach, width.k_width);
-    grads.v = add_and_scatter_kv_gradients(e, prefix->dv, prefix->given_dv, reach, width.v_width);
+    grads.k = add_and_scatter_kv_gradients(e, prefix->dk, prefix->given_dk, prefix_positions,
+                                           width.k_width);
+    grads.v = add_and_scatter_kv_gradients(e, prefix->dv, prefix->given_dv, prefix_positions,
+                                           width.v_width);
     exchange_qkv_backward(e, layer, &z, grads, dqkv, saved);
 }

@@ -27,7 +27,7 @@ struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t r
                         struct adapters_saved *adapters)
 {
     int64_t width = qkv_column_count(e);
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.region = REGION_LINEAR;
     struct view qkv = emit_compute_tensor(e, "qkv", CATEGORY_ACTIVATION, rows, width);
     tensor_matmul(e, TENSOR_ROWS_BY_SEQUENCE, e->unit.rows, MATMUL_NT, x,
                   weight_view(e, layer, WEIGHT_QKV),
@@ -40,8 +40,9 @@ struct view project_qkv(struct emit *e, uint32_t layer, struct view x, int64_t r
 bool project_has_separate_q_k_v(const struct emit *e)
 {
     const struct choices *c = e->choices;
-    const struct products_with_kept_results keeps = kept_products_of(c);
-    return keeps.q && !keeps.k && c->model->kv_latent == 0 && c->products == PRODUCTS_BF16;
+    const struct products_with_kept_results kept_products = kept_products_of(c);
+    return kept_products.q && !kept_products.k && c->model->kv_latent == 0 &&
+           c->products == PRODUCTS_BF16;
 }
 
 /* Returns the product of x with `width` rows of wqkv, from row *first on, and adds `width` to *first. */
@@ -63,7 +64,7 @@ struct qkv project_q_k_and_v_separately(struct emit *e, uint32_t layer, struct v
     const struct transformer *model = e->choices->model;
     struct qkv y;
     int64_t first = 0;
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.region = REGION_LINEAR;
     y.q = project_next_rows_of_wqkv(e, layer, "q", x, rows, transformer_q_columns(model), &first);
     y.k = project_next_rows_of_wqkv(e, layer, "k", x, rows, transformer_kv_columns(model), &first);
     y.v = project_next_rows_of_wqkv(e, layer, "v", x, rows, transformer_v_columns(model), &first);
@@ -74,7 +75,7 @@ void project_qkv_backward(struct emit *e, uint32_t layer, struct view dqkv, stru
                           struct view dx, int64_t rows, const struct adapters_saved *adapters)
 {
     int64_t width = qkv_column_count(e), h = e->choices->model->hidden;
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.region = REGION_LINEAR;
     struct view whole = tensor_keeps_gathered(e->choices)
                             ? e->layer_saved[layer].norm1_all
                             : tensor_gather(e, x, h, TENSOR_ROWS_BY_SEQUENCE, "norm_all", true);
@@ -190,8 +191,8 @@ int64_t attention_extra_kept_bytes(const struct emit *e, int64_t tokens, int64_t
     return tokens * (q * kept->joint_q + kv * kept->joint_kv + o * kept->again);
 }
 
-void attention_set_output_and_lse(struct emit *e, struct attention_saved *saved, struct view o,
-                                  int64_t tokens, int64_t heads)
+void attention_save_output_and_make_lse(struct emit *e, struct attention_saved *saved,
+                                        struct view o, int64_t tokens, int64_t heads)
 {
     /* If only the core's results are kept, the statistics of the layer's first norm have these bytes
      * (schedule/step/layer.c). */
@@ -264,7 +265,7 @@ static struct view head_norm(struct emit *e, uint32_t layer, enum weight weight,
     int64_t cols = columns_per_norm(e, (int64_t)x.count / rows), norms = (int64_t)x.count / cols;
     struct view y =
         view_whole(e, emit_activation_buffer(e, "head_norm", rows, (int64_t)x.count / rows));
-    *rstd = emit_norm_stats(e, weight, norms, norms * cols * e->kept_extra_bytes.heads);
+    *rstd = emit_new_norm_stats_tensor(e, weight, norms, norms * cols * e->kept_extra_bytes.heads);
     emit_norm(e, layer, weight, x, y, *rstd, norms, cols);
     return y;
 }

@@ -78,8 +78,8 @@ int64_t attention_extra_kept_bytes(const struct emit *e, int64_t tokens, int64_t
 /* Sets saved->o to o[tokens, heads, head_dim], which the core is to write, and saved->lse to a new tensor for the
  * log-sum-exps, whose buffer also has room for the bytes of attention_extra_kept_bytes(), unless only the core's
  * results are kept. Selective checkpointing keeps both. */
-void attention_set_output_and_lse(struct emit *e, struct attention_saved *saved, struct view o,
-                                  int64_t tokens, int64_t heads);
+void attention_save_output_and_make_lse(struct emit *e, struct attention_saved *saved,
+                                        struct view o, int64_t tokens, int64_t heads);
 /* Attention sinks (gpt-oss): each head has a trained score, without a key, in the sum of its softmax. attention_sinks()
  * rescales saved->o[rows, heads, vdim] and saved->lse in place; call it after the last merge, when they cover all keys.
  * The backward of tiles reads the rescaled o and lse, and is otherwise the same as without sinks.

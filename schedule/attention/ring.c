@@ -23,12 +23,12 @@ static const struct tile_of_halves {
     [RING_BY_CORE_PLAN] = {{0, 2, 2, MASK_FULL, 0}, {0, 2, 2, MASK_FULL, 0}},
 };
 
-int64_t ring_block_elements(const struct ring_shape *z)
+int64_t ring_block_elements(const struct ring_attention_sizes *z)
 {
     return z->rank_tokens * (z->kv_width + z->v_width);
 }
 
-struct view ring_new_blocks(struct emit *e, const struct ring_shape *z, const char *stem,
+struct view ring_new_blocks(struct emit *e, const struct ring_attention_sizes *z, const char *stem,
                             int64_t blocks)
 {
     if (z->kv_width == z->v_width)
@@ -37,7 +37,7 @@ struct view ring_new_blocks(struct emit *e, const struct ring_shape *z, const ch
                                z->kv_width + z->v_width);
 }
 
-struct qkv ring_split_kv_block(const struct ring_shape *z, struct view block)
+struct qkv ring_split_kv_block(const struct ring_attention_sizes *z, struct view block)
 {
     const int64_t keys = z->rank_tokens * z->kv_width;
     return (struct qkv){.k = view_slice(block, 0, keys),
@@ -51,7 +51,7 @@ struct view ring_own_keys_values(const struct attention_saved *saved)
     return kv;
 }
 
-struct qkv ring_queries_keys_values(struct view q, struct view kv)
+struct qkv ring_qkv_from_q_and_kv(struct view q, struct view kv)
 {
     const int64_t half = (int64_t)kv.count / 2;
     return (struct qkv){q, view_slice(kv, 0, half), view_slice(kv, half, half)};
@@ -93,7 +93,7 @@ static uint32_t list_tiles_of_layout(struct emit *e, int64_t rows, uint32_t step
 
 /* True if some rank that passes the tile's guard sees a key of the tile, where the sequence is taken as a single
  * document. */
-static bool tile_has_visible_key(const struct emit *e, const struct ring_shape *z,
+static bool tile_has_visible_key(const struct emit *e, const struct ring_attention_sizes *z,
                                  const struct ring_tile *tile)
 {
     struct visible_pieces pieces = {0};
@@ -104,7 +104,7 @@ static bool tile_has_visible_key(const struct emit *e, const struct ring_shape *
         if (tile->guard != IR_NONE16 &&
             !guard_passes(&e->ir->mesh, e->ir->group, &e->ir->guard[tile->guard], rank))
             continue;
-        visible_pieces_as_one_document(e->ir, &work, rank, &pieces);
+        visible_find_pieces_as_one_document(e->ir, &work, rank, &pieces);
         seen = pieces.count > 0;
     }
     visible_release(&pieces);
@@ -113,7 +113,7 @@ static bool tile_has_visible_key(const struct emit *e, const struct ring_shape *
 
 /* Does what tile_has_visible_key() does, and keeps the answer for each tile of a step (row: 2 * step + tile). One
  * answer serves all layers and sequences, because all layers that have a window have the same one. */
-static bool cached_tile_has_visible_key(struct emit *e, const struct ring_shape *z,
+static bool cached_tile_has_visible_key(struct emit *e, const struct ring_attention_sizes *z,
                                         const struct ring_tile *tile, uint32_t row)
 {
     enum { UNKNOWN, SEEN, UNSEEN };
@@ -128,9 +128,9 @@ static bool cached_tile_has_visible_key(struct emit *e, const struct ring_shape 
  * of the sequence. Returns the number of tiles that are left. In three layouts a step after the first has one tile, of
  * all queries and keys: with stripes, if documents are cut one by one, and if a core plan deals the tokens. Drops the
  * tiles in which the window hides all keys from all ranks, except in the last two of these layouts. */
-static uint32_t apply_mask_to_tiles(struct emit *e, const struct ring_shape *z, uint32_t step,
-                                    const struct sequence_mask *mask, struct ring_tile tile[2],
-                                    uint32_t count)
+static uint32_t apply_mask_to_tiles(struct emit *e, const struct ring_attention_sizes *z,
+                                    uint32_t step, const struct sequence_mask *mask,
+                                    struct ring_tile tile[2], uint32_t count)
 {
     bool two = has_two_rings(e);
     uint8_t layout = e->choices->ring_layout;
@@ -156,8 +156,8 @@ static uint32_t apply_mask_to_tiles(struct emit *e, const struct ring_shape *z, 
     return seen;
 }
 
-uint32_t ring_list_tiles_of_step(struct emit *e, const struct ring_shape *z, uint32_t step,
-                                 struct ring_tile tile[2])
+uint32_t ring_list_tiles_of_step(struct emit *e, const struct ring_attention_sizes *z,
+                                 uint32_t step, struct ring_tile tile[2])
 {
     uint32_t count = list_tiles_of_layout(e, z->rank_tokens, step, tile);
     struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
@@ -166,8 +166,8 @@ uint32_t ring_list_tiles_of_step(struct emit *e, const struct ring_shape *z, uin
     return apply_mask_to_tiles(e, z, step, &mask, tile, count);
 }
 
-struct work ring_tile_work(const struct emit *e, enum work_kind kind, const struct ring_shape *z,
-                           const struct ring_tile *tile)
+struct work ring_tile_work(const struct emit *e, enum work_kind kind,
+                           const struct ring_attention_sizes *z, const struct ring_tile *tile)
 {
     struct work work = attention_causal_work(e, kind, tile->query_count, z->heads, z->kv_heads);
     work.attention.kv = tile->key_count;
@@ -183,12 +183,13 @@ struct work ring_tile_work(const struct emit *e, enum work_kind kind, const stru
     return work;
 }
 
-uint32_t ring_next_step_with_tiles(struct emit *e, const struct ring_shape *z, uint32_t step)
+uint32_t ring_next_step_with_tiles(struct emit *e, const struct ring_attention_sizes *z,
+                                   uint32_t step)
 {
-    struct ring_tile tile[2];
+    struct ring_tile tiles_of_step[2];
     uint32_t next = step + 1;
     while (!has_two_rings(e) && next < ring_step_count(e) &&
-           ring_list_tiles_of_step(e, z, next, tile) == 0)
+           ring_list_tiles_of_step(e, z, next, tiles_of_step) == 0)
         next++;
     return next;
 }
@@ -233,14 +234,14 @@ static struct view gather_kv_blocks_of_outer_ring(struct emit *e, struct view kv
     return all;
 }
 
-void ring_emit_messages_of_step(struct emit *e, const struct ring_shape *z, uint32_t step,
+void ring_emit_messages_of_step(struct emit *e, const struct ring_attention_sizes *z, uint32_t step,
                                 struct ring_blocks *b)
 {
     const struct ring *outer_ring = &e->group.outer_ring, *inner_ring = &e->group.inner_ring;
     uint32_t next = ring_next_step_with_tiles(e, z, step), outer = step / inner_ring->size;
     uint32_t inner = step - outer * inner_ring->size, next_inner = next - outer * inner_ring->size;
     uint32_t next_outer = inner_ring->size == 1 ? next : outer + 1;
-    e->tags.step = (uint16_t)step;
+    e->op_tags.step = (uint16_t)step;
     b->current_block = inner == 0 ? b->next_window_first_block : b->next_block_in_window;
     if (e->choices->rotation == ROTATE_ALL_GATHER) {
         /* the block is packed in every step but the last, as PyTorch does, though only the first one is sent */
@@ -248,8 +249,10 @@ void ring_emit_messages_of_step(struct emit *e, const struct ring_shape *z, uint
         if (next_outer < outer_ring->size) {
             struct view message = copy_if_ring_packs_messages(e, b->current_block);
             if (outer == 0)
-                b->gathered = gather_kv_blocks_of_outer_ring(e, b->current_block, message);
-            b->next_window_first_block = view_slice(b->gathered, next_outer * count, count);
+                b->gathered_blocks_of_all_ranks =
+                    gather_kv_blocks_of_outer_ring(e, b->current_block, message);
+            b->next_window_first_block =
+                view_slice(b->gathered_blocks_of_all_ranks, next_outer * count, count);
         }
     } else {
         if (inner == 0 && next_outer < outer_ring->size)

@@ -9,7 +9,7 @@
 #include "schedule/attention/ring.h"
 #include "schedule/choices/profile.h"
 
-static struct qkv emit_tile_backward(struct emit *e, const struct ring_shape *z,
+static struct qkv emit_tile_backward(struct emit *e, const struct ring_attention_sizes *z,
                                      const struct ring_tile *tile,
                                      const struct attention_saved *saved, struct view kv,
                                      struct view d_o, struct view dq, struct view dkv)
@@ -39,9 +39,9 @@ static void add_in_place(struct emit *e, struct view sum, int64_t begin, struct 
     emit_add(e, sum, part, sum);
 }
 
-struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape *z, uint32_t step,
-                                         const struct attention_saved *saved, struct view kv,
-                                         struct view d_o, struct view into,
+struct ring_gradients ring_step_backward(struct emit *e, const struct ring_attention_sizes *z,
+                                         uint32_t step, const struct attention_saved *saved,
+                                         struct view kv, struct view d_o, struct view into,
                                          struct ring_gradients sums)
 {
     struct ring_tile tile[2];
@@ -72,12 +72,13 @@ struct ring_gradients ring_step_backward(struct emit *e, const struct ring_shape
 
 /* Returns a buffer of zeros to which this rank adds its part of the gradients of all ranks' keys and values; blocks
  * that its queries do not attend to stay zero. */
-static struct view new_zero_kv_gradients_of_all_ranks(struct emit *e, const struct ring_shape *z)
+static struct view new_zero_kv_gradients_of_all_ranks(struct emit *e,
+                                                      const struct ring_attention_sizes *z)
 {
     return emit_zeros(e, ring_new_blocks(e, z, "dkv_all", e->group.outer_ring.size));
 }
 
-static struct view reduce_scatter_gradients(struct emit *e, const struct ring_shape *z,
+static struct view reduce_scatter_gradients(struct emit *e, const struct ring_attention_sizes *z,
                                             struct view all)
 {
     struct work work = {
@@ -88,7 +89,7 @@ static struct view reduce_scatter_gradients(struct emit *e, const struct ring_sh
     return own;
 }
 
-struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
+struct qkv ring_backward(struct emit *e, const struct ring_attention_sizes *z,
                          const struct attention_saved *saved, struct view d_o)
 {
     const struct choices *c = e->choices;
@@ -134,7 +135,7 @@ struct qkv ring_backward(struct emit *e, const struct ring_shape *z,
     }
     if (reduced)
         sums.dkv = reduce_scatter_gradients(e, z, all);
-    e->tags.step = IR_NONE16;
+    e->op_tags.step = IR_NONE16;
     struct view dq = emit_in_dtype(e, sums.dq, dtype, "dq", CATEGORY_ACTIVATION);
     struct view dkv = emit_in_dtype(e, sums.dkv, dtype, "dkv", CATEGORY_ACTIVATION);
     struct qkv grads = ring_split_kv_block(z, dkv);

@@ -6,8 +6,9 @@ static struct view view_of_tile_queries(struct view x, const struct ring_tile *t
     return view_slice(x, tile->first_query * width, tile->query_count * width);
 }
 
-op_id ring_tile_forward(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
-                        struct view q, struct view kv, struct view o, struct view lse)
+op_id ring_tile_forward(struct emit *e, const struct ring_attention_sizes *z,
+                        const struct ring_tile *tile, struct view q, struct view kv, struct view o,
+                        struct view lse)
 {
     struct work work = ring_tile_work(e, WORK_ATTENTION, z, tile);
     struct qkv in = {
@@ -19,8 +20,9 @@ op_id ring_tile_forward(struct emit *e, const struct ring_shape *z, const struct
                           view_of_tile_queries(lse, tile, z->heads));
 }
 
-void ring_merge_tile(struct emit *e, const struct ring_shape *z, const struct ring_tile *tile,
-                     struct view sum, struct view lse, struct view block, struct view block_lse)
+void ring_merge_tile(struct emit *e, const struct ring_attention_sizes *z,
+                     const struct ring_tile *tile, struct view sum, struct view lse,
+                     struct view block, struct view block_lse)
 {
     struct work work = {
         .kind = WORK_MERGE,
@@ -33,7 +35,7 @@ void ring_merge_tile(struct emit *e, const struct ring_shape *z, const struct ri
 }
 
 /* Emits the tiles of a step after the first, and merges their results into `sum` and saved->lse. */
-static void emit_step_forward(struct emit *e, const struct ring_shape *z, uint32_t step,
+static void emit_step_forward(struct emit *e, const struct ring_attention_sizes *z, uint32_t step,
                               const struct attention_saved *saved, struct view kv, struct view sum)
 {
     struct ring_tile tile[2];
@@ -52,14 +54,14 @@ static void emit_step_forward(struct emit *e, const struct ring_shape *z, uint32
     e->guard = IR_NONE16;
 }
 
-void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_saved *saved,
-                  struct view o)
+void ring_forward(struct emit *e, const struct ring_attention_sizes *z,
+                  struct attention_saved *saved, struct view o)
 {
     bool f32 = e->choices->dtype == DTYPE_F32;
     struct view sum = o;
     struct ring_blocks blocks = {.next_window_first_block = saved->qkv.k};
     blocks.next_window_first_block.count = (uint64_t)ring_block_elements(z); /* v lies after k */
-    attention_set_output_and_lse(e, saved, o, z->rank_tokens, z->heads);
+    attention_save_output_and_make_lse(e, saved, o, z->rank_tokens, z->heads);
 
     for (uint32_t step = 0; step < ring_step_count(e);
          step = ring_next_step_with_tiles(e, z, step)) {
@@ -79,5 +81,5 @@ void ring_forward(struct emit *e, const struct ring_shape *z, struct attention_s
     }
     if (!f32)
         emit_cast(e, sum, o);
-    e->tags.step = IR_NONE16;
+    e->op_tags.step = IR_NONE16;
 }

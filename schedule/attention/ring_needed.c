@@ -14,8 +14,8 @@ struct sent_received_row_capacity {
     int64_t sequence, window;
 };
 
-static struct sent_received_row_capacity sent_received_row_capacity_of(struct emit *e,
-                                                                       const struct ring_shape *z)
+static struct sent_received_row_capacity
+sent_received_row_capacity_of(struct emit *e, const struct ring_attention_sizes *z)
 {
     struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
     const struct row_use use = {.sequence = mask.sequence, .window = mask.window};
@@ -27,7 +27,7 @@ static struct sent_received_row_capacity sent_received_row_capacity_of(struct em
         e->row_capacity_cache = heap_grow(e->row_capacity_cache, &e->row_capacity_cache_allocated,
                                           i + (size_t)1, sizeof *e->row_capacity_cache);
         e->row_capacity_cache[e->row_capacity_cache_count++] = (struct row_capacity_cache_entry){
-            mask.sequence, mask.window, row_use_capacity(e->ir, &use)};
+            mask.sequence, mask.window, row_use_max_rows_of_any_rank(e->ir, &use)};
     }
     return (struct sent_received_row_capacity){e->row_capacity_cache[i].capacity.sent_rows,
                                                e->row_capacity_cache[i].capacity.received_rows,
@@ -35,7 +35,7 @@ static struct sent_received_row_capacity sent_received_row_capacity_of(struct em
 }
 
 static struct work needed_attention_work(const struct emit *e, enum work_kind kind,
-                                         const struct ring_shape *z,
+                                         const struct ring_attention_sizes *z,
                                          const struct sent_received_row_capacity *r, bool arrived)
 {
     struct work work = attention_causal_work(e, kind, z->rank_tokens, z->heads, z->kv_heads);
@@ -48,9 +48,10 @@ static struct work needed_attention_work(const struct emit *e, enum work_kind ki
 
 /* Emits the op TAKE_ROWS, which copies rows of x to a new tensor in the order `how`, and returns that tensor. x has
  * `rows` rows of k and then as many of v; the result has room for `to` rows of each. */
-static struct view emit_take_rows(struct emit *e, const struct ring_shape *z,
-                                  const struct sent_received_row_capacity *r, enum take_order how,
-                                  struct view x, int64_t rows, int64_t to, const char *stem)
+static struct view emit_take_rows(struct emit *e, const struct ring_attention_sizes *z,
+                                  const struct sent_received_row_capacity *r,
+                                  enum take_rows_order how, struct view x, int64_t rows, int64_t to,
+                                  const char *stem)
 {
     struct work work = {
         .kind = WORK_TAKE_ROWS,
@@ -69,7 +70,7 @@ static struct view emit_take_rows(struct emit *e, const struct ring_shape *z,
     return y;
 }
 
-static struct view exchange_rows(struct emit *e, const struct ring_shape *z,
+static struct view exchange_rows(struct emit *e, const struct ring_attention_sizes *z,
                                  const struct sent_received_row_capacity *r, bool back,
                                  struct view x, const char *stem)
 {
@@ -94,30 +95,30 @@ static struct view exchange_rows(struct emit *e, const struct ring_shape *z,
 }
 
 /* Emits the exchange of keys and values between ranks, and returns those that arrive at this rank, sorted by sender. */
-static struct view exchange_kv_rows(struct emit *e, const struct ring_shape *z,
+static struct view exchange_kv_rows(struct emit *e, const struct ring_attention_sizes *z,
                                     const struct sent_received_row_capacity *r, struct view kv)
 {
     struct view message =
-        emit_take_rows(e, z, r, TAKE_SEND, kv, z->rank_tokens, r->sent_rows, "message");
+        emit_take_rows(e, z, r, TAKE_OWN_ROWS_TO_SEND, kv, z->rank_tokens, r->sent_rows, "message");
     return exchange_rows(e, z, r, false, message, "arrived");
 }
 
-static struct view emit_place_rows(struct emit *e, const struct ring_shape *z,
+static struct view emit_place_rows(struct emit *e, const struct ring_attention_sizes *z,
                                    const struct sent_received_row_capacity *r, struct view arrived)
 {
     return emit_take_rows(e, z, r, TAKE_ARRIVED_ROWS_TO_POSITIONS, arrived, r->received_rows,
                           r->received_rows, "kv_needed");
 }
 
-void ring_needed_rows_forward(struct emit *e, const struct ring_shape *z,
+void ring_needed_rows_forward(struct emit *e, const struct ring_attention_sizes *z,
                               struct attention_saved *saved, struct view o)
 {
     bool f32 = e->choices->dtype == DTYPE_F32;
     struct sent_received_row_capacity r = sent_received_row_capacity_of(e, z);
     struct view kv = ring_own_keys_values(saved), arrived = {0}, block = o;
-    struct qkv in = ring_queries_keys_values(saved->qkv.q, kv);
-    attention_set_output_and_lse(e, saved, o, z->rank_tokens, z->heads);
-    e->tags.step = 0;
+    struct qkv in = ring_qkv_from_q_and_kv(saved->qkv.q, kv);
+    attention_save_output_and_make_lse(e, saved, o, z->rank_tokens, z->heads);
+    e->op_tags.step = 0;
     if (r.received_rows > 0)
         arrived = exchange_kv_rows(e, z, &r, kv);
     if (!f32 && r.received_rows > 0)
@@ -127,8 +128,8 @@ void ring_needed_rows_forward(struct emit *e, const struct ring_shape *z,
     if (r.received_rows > 0) {
         struct view sum = emit_in_dtype(e, block, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
         struct ring_tile all = {.query_count = z->rank_tokens, .guard = IR_NONE16};
-        e->tags.step = 1;
-        in = ring_queries_keys_values(saved->qkv.q, emit_place_rows(e, z, &r, arrived));
+        e->op_tags.step = 1;
+        in = ring_qkv_from_q_and_kv(saved->qkv.q, emit_place_rows(e, z, &r, arrived));
         block = emit_compute_tensor(e, "o_block", CATEGORY_ACTIVATION, z->rank_tokens, z->q_width);
         struct view lse =
             emit_tensor(e, "lse_block", CATEGORY_ACTIVATION, DTYPE_F32, z->rank_tokens, z->heads);
@@ -137,11 +138,12 @@ void ring_needed_rows_forward(struct emit *e, const struct ring_shape *z,
         if (!f32)
             emit_cast(e, sum, o);
     }
-    e->tags.step = IR_NONE16;
+    e->op_tags.step = IR_NONE16;
 }
 
 /* Emits the backward of a tile, and returns the gradients of its queries and of its keys and values. */
-static struct ring_gradients emit_tile_backward(struct emit *e, const struct ring_shape *z,
+static struct ring_gradients emit_tile_backward(struct emit *e,
+                                                const struct ring_attention_sizes *z,
                                                 const struct sent_received_row_capacity *r,
                                                 bool arrived, const struct attention_saved *saved,
                                                 struct view kv, struct view d_o)
@@ -151,27 +153,27 @@ static struct ring_gradients emit_tile_backward(struct emit *e, const struct rin
         .dkv = emit_compute_tensor(e, "dkv_block", CATEGORY_KV,
                                    2 * (arrived ? r->received_rows : z->rank_tokens), z->kv_width),
     };
-    struct qkv in = ring_queries_keys_values(saved->qkv.q, kv),
-               grads = ring_queries_keys_values(g.dq, g.dkv);
+    struct qkv in = ring_qkv_from_q_and_kv(saved->qkv.q, kv),
+               grads = ring_qkv_from_q_and_kv(g.dq, g.dkv);
     attention_tile_backward(e, needed_attention_work(e, WORK_ATTENTION_BACKWARD, z, r, arrived),
                             &in, saved->o, saved->lse, d_o, &grads);
     return g;
 }
 
-struct qkv ring_needed_rows_backward(struct emit *e, const struct ring_shape *z,
+struct qkv ring_needed_rows_backward(struct emit *e, const struct ring_attention_sizes *z,
                                      const struct attention_saved *saved, struct view d_o)
 {
     enum dtype dtype = (enum dtype)e->choices->dtype;
     struct sent_received_row_capacity r = sent_received_row_capacity_of(e, z);
     struct view kv = ring_own_keys_values(saved), arrived = {0};
-    e->tags.step = 0;
+    e->op_tags.step = 0;
     if (r.received_rows > 0)
         arrived = exchange_kv_rows(e, z, &r, kv);
     struct ring_gradients own = emit_tile_backward(e, z, &r, false, saved, kv, d_o);
     if (r.received_rows > 0) {
         own.dq = emit_in_dtype(e, own.dq, DTYPE_F32, "dq_sum", CATEGORY_ACTIVATION);
         own.dkv = emit_in_dtype(e, own.dkv, DTYPE_F32, "dkv_sum", CATEGORY_ACTIVATION);
-        e->tags.step = 1;
+        e->op_tags.step = 1;
         struct ring_gradients other =
             emit_tile_backward(e, z, &r, true, saved, emit_place_rows(e, z, &r, arrived), d_o);
         struct view message = emit_take_rows(e, z, &r, TAKE_RESULTS_TO_SENDER_ORDER, other.dkv,
@@ -189,8 +191,7 @@ struct qkv ring_needed_rows_backward(struct emit *e, const struct ring_shape *z,
         emit_add(e, own.dq, other.dq, own.dq);
         emit_op(e, e->stream.compute, &work, (struct view[]){back, own.dkv}, 2, &own.dkv, 1);
     }
-    e->tags.step = IR_NONE16;
+    e->op_tags.step = IR_NONE16;
     struct view dq = emit_in_dtype(e, own.dq, dtype, "dq", CATEGORY_ACTIVATION);
-    return ring_queries_keys_values(dq,
-                                    emit_in_dtype(e, own.dkv, dtype, "dkv", CATEGORY_ACTIVATION));
+    return ring_qkv_from_q_and_kv(dq, emit_in_dtype(e, own.dkv, dtype, "dkv", CATEGORY_ACTIVATION));
 }

@@ -10,13 +10,13 @@
 
 /* One pass (forward or backward) over a sequence, and the round whose ops are being emitted. */
 struct planned_ring {
-    const struct ring_shape *shape;
+    const struct ring_attention_sizes *shape;
     int64_t sequence, window;
     enum plan_pass pass;
     uint32_t rounds, round;
 };
 
-static struct planned_ring planned_ring_of(struct emit *e, const struct ring_shape *z,
+static struct planned_ring planned_ring_of(struct emit *e, const struct ring_attention_sizes *z,
                                            enum plan_pass pass)
 {
     struct sequence_mask mask = sequence_mask_of(e, z->layer, z->sequence, e->choices->seq);
@@ -29,12 +29,12 @@ capacity_of_moved_rows(const struct emit *e, const struct planned_ring *p,
                        enum plan_keys_or_queries operand_kind)
 {
     const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, operand_kind};
-    return row_use_capacity(e->ir, &use);
+    return row_use_max_rows_of_any_rank(e->ir, &use);
 }
 
 /* Rows that move together: `parts` tensors of `width` columns, one after the other in their buffers. */
 struct moved_rows_format {
-    enum plan_keys_or_queries operand_kind;
+    enum plan_keys_or_queries keys_or_queries;
     int64_t parts, width;
     enum dtype dtype;
 };
@@ -42,20 +42,21 @@ struct moved_rows_format {
 static struct view new_moved_tensor(struct emit *e, const struct moved_rows_format *m,
                                     const char *stem, int64_t rows)
 {
-    enum category category = m->operand_kind == PLAN_KEYS ? CATEGORY_KV : CATEGORY_ACTIVATION;
+    enum category category = m->keys_or_queries == PLAN_KEYS ? CATEGORY_KV : CATEGORY_ACTIVATION;
     return emit_tensor(e, stem, category, m->dtype, m->parts * rows, m->width);
 }
 
 /* Emits the op TAKE_ROWS, which copies rows of x[rows], in the order `how`, to y[to]. arrived: the rows of other ranks,
  * which TAKE_ROWS_TO_ROUND_ORDER also reads; empty: there are none. */
 static void emit_take_rows(struct emit *e, const struct planned_ring *p,
-                           const struct moved_rows_format *m, enum take_order how, struct view x,
-                           int64_t rows, struct view arrived, struct view y, int64_t to)
+                           const struct moved_rows_format *m, enum take_rows_order how,
+                           struct view x, int64_t rows, struct view arrived, struct view y,
+                           int64_t to)
 {
     struct work work = {
         .kind = WORK_TAKE_ROWS,
         .take_rows = {rows, to, m->parts, m->width, how, p->sequence, p->window, p->round + 1,
-                      p->pass == PLAN_BACKWARD, m->operand_kind,
+                      p->pass == PLAN_BACKWARD, m->keys_or_queries,
                       (int64_t)arrived.count / (m->parts * m->width)},
     };
     emit_op(e, e->stream.compute, &work, (struct view[]){x, arrived}, arrived.count > 0 ? 2 : 1, &y,
@@ -66,13 +67,14 @@ static struct view exchange_rows(struct emit *e, const struct planned_ring *p,
                                  const struct moved_rows_format *m, bool back, struct view x,
                                  const char *stem)
 {
-    const struct max_rows_of_any_rank_in_round room = capacity_of_moved_rows(e, p, m->operand_kind);
+    const struct max_rows_of_any_rank_in_round room =
+        capacity_of_moved_rows(e, p, m->keys_or_queries);
     int64_t rows = back ? room.received_rows : room.sent_rows,
             to = back ? room.sent_rows : room.received_rows;
     struct work work = {
         .kind = WORK_EXCHANGE,
         .exchange = {e->group.outer_ring.group, rows, to, m->parts, m->width, back, p->sequence,
-                     p->window, p->round + 1, p->pass == PLAN_BACKWARD, m->operand_kind},
+                     p->window, p->round + 1, p->pass == PLAN_BACKWARD, m->keys_or_queries},
     };
     struct view y = emit_tensor(e, stem, CATEGORY_COMMUNICATION, m->dtype, m->parts * to, m->width);
     emit_op(e, back ? e->group.outer_ring.dkv_stream : e->group.outer_ring.kv_stream, &work, &x, 1,
@@ -85,12 +87,13 @@ static struct view exchange_rows(struct emit *e, const struct planned_ring *p,
 static struct view send_rows(struct emit *e, const struct planned_ring *p,
                              const struct moved_rows_format *m, struct view own)
 {
-    const struct max_rows_of_any_rank_in_round room = capacity_of_moved_rows(e, p, m->operand_kind);
+    const struct max_rows_of_any_rank_in_round room =
+        capacity_of_moved_rows(e, p, m->keys_or_queries);
     if (room.received_rows == 0)
         return view_none();
     struct view message = emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype,
                                       m->parts * room.sent_rows, m->width);
-    emit_take_rows(e, p, m, TAKE_SEND, own, p->shape->rank_tokens, view_none(), message,
+    emit_take_rows(e, p, m, TAKE_OWN_ROWS_TO_SEND, own, p->shape->rank_tokens, view_none(), message,
                    room.sent_rows);
     return exchange_rows(e, p, m, false, message, "arrived");
 }
@@ -101,10 +104,10 @@ static struct view gather_rows_of_round(struct emit *e, const struct planned_rin
                                         const struct moved_rows_format *m, struct view own,
                                         struct view arrived, const char *stem)
 {
-    const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->operand_kind};
+    const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->keys_or_queries};
     if (row_use_has_own_rows_only(e->ir, &use))
         return own;
-    const int64_t rows = capacity_of_moved_rows(e, p, m->operand_kind).packed_rows;
+    const int64_t rows = capacity_of_moved_rows(e, p, m->keys_or_queries).packed_rows;
     struct view y = new_moved_tensor(e, m, stem, rows);
     emit_take_rows(e, p, m, TAKE_ROWS_TO_ROUND_ORDER, own, p->shape->rank_tokens, arrived, y, rows);
     return y;
@@ -115,7 +118,8 @@ static struct view gather_rows_of_round(struct emit *e, const struct planned_rin
 static struct view emit_return_results(struct emit *e, const struct planned_ring *p,
                                        const struct moved_rows_format *m, struct view x)
 {
-    const struct max_rows_of_any_rank_in_round room = capacity_of_moved_rows(e, p, m->operand_kind);
+    const struct max_rows_of_any_rank_in_round room =
+        capacity_of_moved_rows(e, p, m->keys_or_queries);
     if (room.received_rows == 0)
         return view_none();
     struct view message = emit_tensor(e, "message", CATEGORY_COMMUNICATION, m->dtype,
@@ -134,7 +138,7 @@ static struct view view_of_equal_part(struct view x, int64_t part, int64_t parts
 static struct work round_attention_work(const struct emit *e, const struct planned_ring *p,
                                         enum work_kind kind)
 {
-    const struct ring_shape *z = p->shape;
+    const struct ring_attention_sizes *z = p->shape;
     struct work work = attention_causal_work(
         e, kind, capacity_of_moved_rows(e, p, PLAN_QUERIES).packed_rows, z->heads, z->kv_heads);
     work.attention.kv = capacity_of_moved_rows(e, p, PLAN_KEYS).packed_rows;
@@ -154,7 +158,7 @@ static bool round_has_tiles(const struct emit *e, const struct planned_ring *p)
 static void set_current_round(struct emit *e, struct planned_ring *p, uint32_t round)
 {
     p->round = round;
-    e->tags.step = (uint16_t)round;
+    e->op_tags.step = (uint16_t)round;
 }
 
 /* ---- forward ---- */
@@ -178,7 +182,7 @@ static void merge_tiles(struct emit *e, const struct planned_ring *p,
                         struct merged_results_of_rounds *sum, struct view block, struct view lse,
                         bool held)
 {
-    const struct ring_shape *z = p->shape;
+    const struct ring_attention_sizes *z = p->shape;
     struct work work = {
         .kind = WORK_MERGE_ROWS,
         .merge_rows = {(int64_t)lse.count / z->heads, z->rank_tokens, z->heads,
@@ -206,19 +210,19 @@ struct rows_arrived_for_round {
 };
 
 static struct moved_rows_format format_of_moved_keys(const struct emit *e,
-                                                     const struct ring_shape *z)
+                                                     const struct ring_attention_sizes *z)
 {
     return (struct moved_rows_format){PLAN_KEYS, 2, z->kv_width, (enum dtype)e->choices->dtype};
 }
 
-static struct moved_rows_format format_of_moved_queries(const struct emit *e,
-                                                        const struct ring_shape *z, int64_t parts)
+static struct moved_rows_format
+format_of_moved_queries(const struct emit *e, const struct ring_attention_sizes *z, int64_t parts)
 {
     return (struct moved_rows_format){PLAN_QUERIES, parts, z->q_width,
                                       (enum dtype)e->choices->dtype};
 }
 
-static struct moved_rows_format format_of_moved_statistics(const struct ring_shape *z,
+static struct moved_rows_format format_of_moved_statistics(const struct ring_attention_sizes *z,
                                                            int64_t parts)
 {
     return (struct moved_rows_format){PLAN_QUERIES, parts, z->heads, DTYPE_F32};
@@ -235,14 +239,14 @@ send_rows_for_round_forward(struct emit *e, const struct planned_ring *p,
                                            .queries = send_rows(e, p, &queries, saved->qkv.q)};
 }
 
-void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct attention_saved *saved,
-                          struct view o)
+void ring_planned_forward(struct emit *e, const struct ring_attention_sizes *z,
+                          struct attention_saved *saved, struct view o)
 {
     const struct moved_rows_format keys = format_of_moved_keys(e, z),
                                    queries = format_of_moved_queries(e, z, 1),
                                    statistics = format_of_moved_statistics(z, 1);
     struct planned_ring p = planned_ring_of(e, z, PLAN_FORWARD);
-    attention_set_output_and_lse(e, saved, o, z->rank_tokens, z->heads);
+    attention_save_output_and_make_lse(e, saved, o, z->rank_tokens, z->heads);
     struct merged_results_of_rounds sum = {.o = o, .lse = saved->lse};
     struct returned_results returned = {.block = view_none()};
     if (e->choices->dtype != DTYPE_F32)
@@ -257,7 +261,7 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
         set_current_round(e, &p, t);
         if (!round_has_tiles(e, &p))
             continue;
-        struct qkv in = ring_queries_keys_values(
+        struct qkv in = ring_qkv_from_q_and_kv(
             gather_rows_of_round(e, &p, &queries, saved->qkv.q, now.queries, "q_round"),
             gather_rows_of_round(e, &p, &keys, ring_own_keys_values(saved), now.keys, "kv_round"));
         const int64_t rows = capacity_of_moved_rows(e, &p, PLAN_QUERIES).packed_rows;
@@ -275,7 +279,7 @@ void ring_planned_forward(struct emit *e, const struct ring_shape *z, struct att
     merge_returned_results(e, p, &sum, &returned);
     if (e->choices->dtype != DTYPE_F32)
         emit_cast(e, sum.o, o);
-    e->tags.step = IR_NONE16;
+    e->op_tags.step = IR_NONE16;
 }
 
 /* ---- backward ---- */
@@ -293,9 +297,9 @@ static void add_round_gradients_to_sum(struct emit *e, const struct planned_ring
                                        const struct moved_rows_format *m, struct view x,
                                        struct view *sum, bool held)
 {
-    const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->operand_kind};
+    const struct row_use use = {p->sequence, p->window, p->round + 1, p->pass, m->keys_or_queries};
     if (sum->count == 0) {
-        const bool keys = m->operand_kind == PLAN_KEYS;
+        const bool keys = m->keys_or_queries == PLAN_KEYS;
         *sum = emit_tensor(e, keys ? "dkv_sum" : "dq_sum", keys ? CATEGORY_KV : CATEGORY_ACTIVATION,
                            DTYPE_F32, m->parts * p->shape->rank_tokens, m->width);
         if (held && row_use_has_own_rows_only(e->ir, &use)) {
@@ -308,7 +312,7 @@ static void add_round_gradients_to_sum(struct emit *e, const struct planned_ring
         .kind = WORK_ADD_ROWS,
         .add_rows = {(int64_t)x.count / (m->parts * m->width), p->shape->rank_tokens, m->parts,
                      m->width, p->sequence, p->window, p->round + 1, p->pass == PLAN_BACKWARD,
-                     m->operand_kind, held},
+                     m->keys_or_queries, held},
     };
     emit_op(e, e->stream.compute, &work, (struct view[]){x, *sum}, 2, sum, 1);
 }
@@ -351,9 +355,9 @@ send_rows_for_round_backward(struct emit *e, const struct planned_ring *p,
         return arrivals;
     struct view message =
         emit_tensor(e, "message", CATEGORY_COMMUNICATION, two.dtype, 2 * room.sent_rows, two.width);
-    emit_take_rows(e, p, &one, TAKE_SEND, own->q, p->shape->rank_tokens, view_none(),
+    emit_take_rows(e, p, &one, TAKE_OWN_ROWS_TO_SEND, own->q, p->shape->rank_tokens, view_none(),
                    view_of_equal_part(message, 0, 2), room.sent_rows);
-    emit_take_rows(e, p, &one, TAKE_SEND, own->d_o, p->shape->rank_tokens, view_none(),
+    emit_take_rows(e, p, &one, TAKE_OWN_ROWS_TO_SEND, own->d_o, p->shape->rank_tokens, view_none(),
                    view_of_equal_part(message, 1, 2), room.sent_rows);
     arrivals.queries = exchange_rows(e, p, &two, false, message, "arrived");
     arrivals.statistics = send_rows(e, p, &statistics, own->statistics);
@@ -387,7 +391,7 @@ static struct gradients_of_round round_backward(struct emit *e, const struct pla
         new_moved_tensor(e, &keys, "dkv_block",
                          capacity_of_moved_rows(e, p, PLAN_KEYS).packed_rows),
         p->round};
-    struct qkv in = ring_queries_keys_values(q, kv), grads = ring_queries_keys_values(g.dq, g.dkv);
+    struct qkv in = ring_qkv_from_q_and_kv(q, kv), grads = ring_qkv_from_q_and_kv(g.dq, g.dkv);
     attention_tile_backward(e, round_attention_work(e, p, WORK_ATTENTION_BACKWARD), &in,
                             view_of_equal_part(rows, 1, 2), view_of_equal_part(rows, 0, 2), d_o,
                             &grads);
@@ -395,7 +399,8 @@ static struct gradients_of_round round_backward(struct emit *e, const struct pla
 }
 
 /* Returns the statistics of a rank's own queries (struct own_query_tensors). */
-static struct view emit_lse_and_delta_of_own_queries(struct emit *e, const struct ring_shape *z,
+static struct view emit_lse_and_delta_of_own_queries(struct emit *e,
+                                                     const struct ring_attention_sizes *z,
                                                      const struct attention_saved *saved,
                                                      struct view d_o)
 {
@@ -409,7 +414,7 @@ static struct view emit_lse_and_delta_of_own_queries(struct emit *e, const struc
     return statistics;
 }
 
-struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
+struct qkv ring_planned_backward(struct emit *e, const struct ring_attention_sizes *z,
                                  const struct attention_saved *saved, struct view d_o)
 {
     const struct moved_rows_format keys = format_of_moved_keys(e, z),
@@ -440,7 +445,7 @@ struct qkv ring_planned_backward(struct emit *e, const struct ring_shape *z,
                                                emit_return_results(e, &p, &keys, g.dkv), t};
     }
     add_returned_gradients(e, p, &returned, &dq, &dkv);
-    e->tags.step = IR_NONE16;
-    return ring_queries_keys_values(emit_in_dtype(e, dq, dtype, "dq", CATEGORY_ACTIVATION),
-                                    emit_in_dtype(e, dkv, dtype, "dkv", CATEGORY_ACTIVATION));
+    e->op_tags.step = IR_NONE16;
+    return ring_qkv_from_q_and_kv(emit_in_dtype(e, dq, dtype, "dq", CATEGORY_ACTIVATION),
+                                  emit_in_dtype(e, dkv, dtype, "dkv", CATEGORY_ACTIVATION));
 }

@@ -28,7 +28,7 @@ struct ring_step_tensors {
     uint32_t tile_count;
 };
 
-static op_id emit_tiles_forward(struct emit *e, const struct ring_shape *z, struct view q,
+static op_id emit_tiles_forward(struct emit *e, const struct ring_attention_sizes *z, struct view q,
                                 struct ring_step_tensors *partial)
 {
     op_id last = {IR_NONE};
@@ -40,21 +40,21 @@ static op_id emit_tiles_forward(struct emit *e, const struct ring_shape *z, stru
     return last;
 }
 
-static void merge_partial_outputs(struct emit *e, const struct ring_shape *z, struct view sum,
-                                  struct view lse, const struct ring_step_tensors *partial,
-                                  uint32_t steps)
+static void merge_partial_outputs(struct emit *e, const struct ring_attention_sizes *z,
+                                  struct view sum, struct view lse,
+                                  const struct ring_step_tensors *partial, uint32_t steps)
 {
     for (uint32_t step = 1; step < steps; step++)
         for (uint32_t i = 0; i < partial[step].tile_count; i++) {
             e->guard = partial[step].tile[i].guard;
-            e->tags.step = (uint16_t)step;
+            e->op_tags.step = (uint16_t)step;
             ring_merge_tile(e, z, &partial[step].tile[i], sum, lse, partial[step].o,
                             partial[step].lse);
         }
     e->guard = IR_NONE16;
 }
 
-void ring_retained_forward(struct emit *e, const struct ring_shape *z,
+void ring_retained_forward(struct emit *e, const struct ring_attention_sizes *z,
                            struct attention_saved *saved, struct view o)
 {
     bool f32 = e->choices->dtype == DTYPE_F32;
@@ -64,11 +64,11 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
     struct ring_step_tensors *partial = heap_zalloc(steps, sizeof *partial);
     struct view kv = saved->qkv.k;
     kv.count = (uint64_t)ring_block_elements(z); /* v lies after k */
-    attention_set_output_and_lse(e, saved, o, z->rank_tokens, z->heads);
+    attention_save_output_and_make_lse(e, saved, o, z->rank_tokens, z->heads);
 
     for (uint32_t step = 0; step < steps; step++) {
         struct ring_step_tensors *here = &partial[step];
-        e->tags.step = (uint16_t)step;
+        e->op_tags.step = (uint16_t)step;
         here->kv = kv;
         here->tile_count = ring_list_tiles_of_step(e, z, step, here->tile);
         if (step + 1 < steps) {
@@ -92,7 +92,7 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
     }
     struct view sum = emit_in_dtype(e, partial[0].o, DTYPE_F32, "o_sum", CATEGORY_ACTIVATION);
     merge_partial_outputs(e, z, sum, partial[0].lse, partial, steps);
-    e->tags.step = IR_NONE16;
+    e->op_tags.step = IR_NONE16;
     if (!f32)
         emit_cast(e, sum, o);
     for (uint32_t step = 1; step < steps; step++)
@@ -105,7 +105,7 @@ void ring_retained_forward(struct emit *e, const struct ring_shape *z,
 
 /* ---- backward ---- */
 
-struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
+struct qkv ring_retained_backward(struct emit *e, const struct ring_attention_sizes *z,
                                   const struct attention_saved *saved, struct view d_o)
 {
     uint32_t steps = e->group.outer_ring.size;
@@ -116,7 +116,7 @@ struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
     kv.count = (uint64_t)block;
     for (uint32_t step = 0; step < steps; step++) {
         bool first = step == 0, last = step + 1 == steps;
-        e->tags.step = (uint16_t)step;
+        e->op_tags.step = (uint16_t)step;
         next = ring_new_blocks(e, z, "message", last ? 1 : 2);
         struct view gradient = last ? next : view_slice(next, block, block);
         if (first)
@@ -135,7 +135,7 @@ struct qkv ring_retained_backward(struct emit *e, const struct ring_shape *z,
         kv = view_slice(next, 0, block);
         message = next;
     }
-    e->tags.step = IR_NONE16;
+    e->op_tags.step = IR_NONE16;
     dq = emit_in_dtype(e, dq, (enum dtype)e->choices->dtype, "dq", CATEGORY_ACTIVATION);
     struct qkv grads = ring_split_kv_block(z, next);
     grads.q = dq;

@@ -6,10 +6,10 @@
 #include "schedule/attention/ring.h"
 #include "schedule/choices/profile.h"
 
-static struct ring_shape ring_shape_of(const struct head_exchange *z, uint32_t layer,
-                                       int64_t sequence)
+static struct ring_attention_sizes ring_attention_sizes_of_layer(const struct head_exchange *z,
+                                                                 uint32_t layer, int64_t sequence)
 {
-    return (struct ring_shape){
+    return (struct ring_attention_sizes){
         .layer = layer,
         .sequence = sequence,
         .rank_tokens = z->group_tokens,
@@ -30,9 +30,9 @@ static bool keeps_kv_blocks_of_all_ranks(const struct emit *e)
 void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view qkv,
                    struct view out)
 {
-    e->unit.positions_sequence = sequence;
+    e->unit.positions_sequence_index = sequence;
     struct head_exchange z = exchange_of_layer(e, layer);
-    struct ring_shape shape = ring_shape_of(&z, layer, sequence);
+    struct ring_attention_sizes shape = ring_attention_sizes_of_layer(&z, layer, sequence);
     struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
     struct qkv to = {0};
     if (!z.is_latent || z.head_ranks > 1) /* else v lies after k already */
@@ -56,9 +56,9 @@ void two_d_forward(struct emit *e, uint32_t layer, int64_t sequence, struct view
 void two_d_backward(struct emit *e, uint32_t layer, int64_t sequence, struct view d_out,
                     struct view dqkv)
 {
-    e->unit.positions_sequence = sequence;
+    e->unit.positions_sequence_index = sequence;
     struct head_exchange z = exchange_of_layer(e, layer);
-    struct ring_shape shape = ring_shape_of(&z, layer, sequence);
+    struct ring_attention_sizes shape = ring_attention_sizes_of_layer(&z, layer, sequence);
     const struct attention_saved *saved = &e->layer_saved[layer].attention[sequence];
     struct view d_o = exchange_attention_output_backward(e, &z, d_out);
     attention_sinks_backward(e, layer, saved->o, saved->lse, d_o, shape.rank_tokens, shape.heads);

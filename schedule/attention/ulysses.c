@@ -39,7 +39,7 @@ void ulysses_forward(struct emit *e, uint32_t layer, int64_t sequence, struct vi
     struct view o = exchange_view_for_core_output(e, &z, out);
     if (z.head_ranks > 1)
         core_emit_host_wait(e);
-    attention_set_output_and_lse(e, saved, o, z.group_tokens, z.heads / z.head_ranks);
+    attention_save_output_and_make_lse(e, saved, o, z.group_tokens, z.heads / z.head_ranks);
     const struct work work = core_work(e, layer, sequence, &z, WORK_ATTENTION);
     if (products_core_is_narrow(e->choices, layer))
         narrow_core_forward(e, work, saved, o);

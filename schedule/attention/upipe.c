@@ -85,11 +85,11 @@ static struct scattered_heads project_and_scatter_part(const struct upipe *u, st
         bias = view_slice(heads->bias, g * u->columns_of_stage, u->columns_of_stage);
     struct view y =
         emit_compute_tensor(e, "head", CATEGORY_ACTIVATION, z->rank_tokens, u->columns_of_stage);
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.region = REGION_LINEAR;
     emit_matmul(e, MATMUL_NT, x,
                 view_slice(heads->weight, g * u->columns_of_stage * h, u->columns_of_stage * h),
                 bias, y, z->rank_tokens, u->columns_of_stage, h);
-    e->tags.region = REGION_ATTENTION;
+    e->op_tags.region = REGION_ATTENTION;
     if (p != V && z->norms_heads_of_q_and_k) {
         part.unnormed_heads = y;
         part.rstd = emit_buffer(e, "stats", CATEGORY_ACTIVATION, DTYPE_F32,
@@ -174,7 +174,7 @@ static void upipe_forward_of_sequence(const struct upipe *u, struct view x, stru
     const struct head_exchange *z = &u->exchange;
     int64_t stages = u->heads[Q].heads_per_rank;
     struct scattered_heads part[PARTS] = {0};
-    attention_set_output_and_lse(
+    attention_save_output_and_make_lse(
         e, saved,
         emit_compute_tensor(e, "o", CATEGORY_ACTIVATION, stages * z->group_tokens, z->head_dim),
         stages * z->group_tokens, 1);
@@ -183,7 +183,7 @@ static void upipe_forward_of_sequence(const struct upipe *u, struct view x, stru
         staged = emit_compute_tensor(e, "out_staged", CATEGORY_ACTIVATION, stages * z->rank_tokens,
                                      u->columns_of_stage);
     for (int64_t g = 0; g < stages; g++) {
-        e->tags.step = (uint16_t)g;
+        e->op_tags.step = (uint16_t)g;
         struct view o = view_of_upipe_stage(saved->o, g, z->group_tokens * z->head_dim);
         project_and_scatter_stage(u, x, g, part);
         struct qkv in = {part[Q].heads_of_all_ranks, part[K].heads_of_all_ranks,
@@ -198,7 +198,7 @@ static void upipe_forward_of_sequence(const struct upipe *u, struct view x, stru
                             view_of_upipe_stage(staged, g, z->rank_tokens * u->columns_of_stage),
                             z->rank_tokens, z->head_ranks, z->head_dim);
     }
-    e->tags.step = IR_NONE16;
+    e->op_tags.step = IR_NONE16;
     if (stages > 1)
         emit_pack_or_unpack(e, WORK_UNPACK, staged, out, z->rank_tokens * z->head_ranks, stages,
                             z->head_dim);
@@ -207,7 +207,7 @@ static void upipe_forward_of_sequence(const struct upipe *u, struct view x, stru
 void upipe_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id out)
 {
     int64_t h = e->choices->model->hidden;
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.region = REGION_LINEAR;
     struct upipe u = upipe_of(e, layer);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {
         u.sequence = i;
@@ -266,10 +266,10 @@ static void upipe_backward_of_sequence(const struct upipe *u, struct view x, str
             emit_compute_tensor(e, "dqkv_staged", CATEGORY_ACTIVATION,
                                 u->heads[p].heads_per_rank * z->rank_tokens, u->columns_of_stage);
     for (int64_t g = 0; g < stages; g++) {
-        e->tags.step = (uint16_t)g;
-        e->tags.phase = PHASE_RECOMPUTE;
+        e->op_tags.step = (uint16_t)g;
+        e->op_tags.phase = PHASE_RECOMPUTE;
         project_and_scatter_stage(u, x, g, part);
-        e->tags.phase = PHASE_BACKWARD;
+        e->op_tags.phase = PHASE_BACKWARD;
         upipe_backward_of_stage(u, g, saved, d_staged,
                                 &(struct qkv){part[Q].heads_of_all_ranks,
                                               part[K].heads_of_all_ranks,
@@ -283,7 +283,7 @@ static void upipe_backward_of_sequence(const struct upipe *u, struct view x, str
                                  view_of_upipe_stage(staged[V], g / shared, n));
         }
     }
-    e->tags.step = IR_NONE16;
+    e->op_tags.step = IR_NONE16;
 }
 
 /* Writes dqkv[rank_tokens, projection_width] from the gradients of q, k and v, which are in the order of stages. */
@@ -308,12 +308,12 @@ void upipe_backward(struct emit *e, uint32_t layer, buffer_id d_out, buffer_id d
 {
     int64_t h = e->choices->model->hidden;
     struct view x = view_whole(e, e->layer_saved[layer].norm1);
-    e->tags.phase = PHASE_RECOMPUTE;
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.phase = PHASE_RECOMPUTE;
+    e->op_tags.region = REGION_LINEAR;
     struct upipe u = upipe_of(e, layer);
     const struct head_exchange *z = &u.exchange;
-    e->tags.phase = PHASE_BACKWARD;
-    e->tags.region = REGION_ATTENTION;
+    e->op_tags.phase = PHASE_BACKWARD;
+    e->op_tags.region = REGION_ATTENTION;
     struct view dqkv =
         emit_compute_tensor(e, "dqkv", CATEGORY_ACTIVATION, e->unit.rows, z->projection_width);
     for (int64_t i = 0; i < e->choices->micro_batch; i++) {

@@ -13,7 +13,7 @@ struct chain_row {
      * and kernels that gather or scatter rows, move (struct cost_elementwise_chain). */
     double slow_kernel_passes, slow_bytes, gathered, scattered;
     /* for unpermute: the chain that applies instead if copies have no weights; NULL: there is none */
-    const struct cost_elementwise_chain *unweighted;
+    const struct cost_elementwise_chain *chain_if_copies_are_unweighted;
     /* bytes per element that are added if the layer keeps its activations for the backward */
     double kept_bytes;
     /* These two replace bytes_per_element and kernel_count if torch.compile or Liger fuses the chain. Both are 0 if the
@@ -163,7 +163,7 @@ static const struct chain_row hf[] = {
      .slow_kernel_passes = 1,
      .slow_bytes = 4,
      .gathered = 4,
-     .unweighted = &copy_gradients_chain},
+     .chain_if_copies_are_unweighted = &copy_gradients_chain},
     /* bytes per element: the gradient of each copy 2 / 8 + 2, zeros 2, index_put_() with sums 6; the gradient of the
      * weights 6 + 2, the product with the weights 4 */
     {.kind = WORK_UNPERMUTE_BACKWARD,
@@ -275,15 +275,15 @@ static void set_chains_of_framework(enum chains chains, bool compile, bool kept,
         set_chains_of_framework(tables[chains].inherits_from, compile, kept, sum_ranks, chain);
     for (size_t i = 0; i < tables[chains].count; i++) {
         const struct chain_row *row = &tables[chains].row[i];
-        struct cost_elementwise_chain eager = {.bytes_per_element = row->bytes_per_element +
-                                                                    (kept ? row->kept_bytes : 0) +
-                                                                    sum_ranks * row->sum_bytes,
-                                               .kernel_count = row->kernel_count,
-                                               .slow_kernel_passes = row->slow_kernel_passes,
-                                               .slow_bytes = row->slow_bytes,
-                                               .gathered_bytes = row->gathered,
-                                               .scattered_bytes = row->scattered,
-                                               .chain_without_copy_weights = row->unweighted};
+        struct cost_elementwise_chain eager = {
+            .bytes_per_element =
+                row->bytes_per_element + (kept ? row->kept_bytes : 0) + sum_ranks * row->sum_bytes,
+            .kernel_count = row->kernel_count,
+            .slow_kernel_passes = row->slow_kernel_passes,
+            .slow_bytes = row->slow_bytes,
+            .gathered_bytes = row->gathered,
+            .scattered_bytes = row->scattered,
+            .chain_without_copy_weights = row->chain_if_copies_are_unweighted};
         struct cost_elementwise_chain fused = {.bytes_per_element =
                                                    row->compiled_moved_bytes_per_element +
                                                    sum_ranks * row->compiled_sum_bytes,
@@ -312,8 +312,8 @@ enum chains chains_framework_of_choices(const struct profile *profile,
                                                  : framework_of_unfused_chains(profile, choices);
 }
 
-void chains_of(const struct profile *profile, const struct choices *choices, bool kept,
-               struct cost_elementwise_chain chain[WORK_KIND_COUNT])
+void chains_fill_for_choices(const struct profile *profile, const struct choices *choices,
+                             bool kept, struct cost_elementwise_chain chain[WORK_KIND_COUNT])
 {
     static const uint8_t losses[] = {WORK_CROSS_ENTROPY, WORK_CROSS_ENTROPY_BACKWARD};
     static const uint8_t parts[] = {WORK_CROSS_ENTROPY_PARTIAL,

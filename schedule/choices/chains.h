@@ -23,7 +23,7 @@ enum chains chains_framework_of_choices(const struct profile *profile,
  * are chains; tensor_plan, tp and sequence_parallel_ranks, which determine over how many tokens gradients are summed.
  * kept: layers keep their activations for the backward, so the framework's own recomputation inside a layer takes time.
  * profile NULL: a profile without chains. */
-void chains_of(const struct profile *profile, const struct choices *choices, bool kept,
-               struct cost_elementwise_chain chain[WORK_KIND_COUNT]);
+void chains_fill_for_choices(const struct profile *profile, const struct choices *choices,
+                             bool kept, struct cost_elementwise_chain chain[WORK_KIND_COUNT]);
 
 #endif

@@ -40,7 +40,7 @@ enum placement { PLACEMENT_HEAD_FIRST, PLACEMENT_CONTEXT_FIRST, PLACEMENT_COUNT 
 
 /* The parts of sharded parameters that each rank has on the device before the first step. SHARDED: only its own part.
  * WHOLE: all parts, of which it keeps only its own for the step. */
-enum parameter_loading { LOADING_SHARDED, LOADING_WHOLE, LOADING_COUNT };
+enum parameter_parts_loaded_at_start { LOADING_SHARDED, LOADING_WHOLE, LOADING_COUNT };
 
 /* How the layers of the model are divided among the chunks of a pipeline. BY_COST: by what layers and head compute. The
  * others: by number, where the ends of the model (embedding, head) that the value names count as one layer each. */
@@ -60,7 +60,12 @@ enum stage_placement { STAGES_OUTER, STAGES_INNER, STAGE_PLACEMENT_COUNT };
 /* The ranks of a ring that form a window (Double-Ring). CONTIGUOUS: consecutive ranks. INTERLEAVED: consecutive ranks
  * of an order in which a node's even ranks come before its odd ranks, so that messages that leave the node are spread
  * over its NICs. */
-enum ring_windows { WINDOWS_PROFILE, WINDOWS_CONTIGUOUS, WINDOWS_INTERLEAVED, WINDOWS_COUNT };
+enum double_ring_window_order {
+    WINDOWS_PROFILE,
+    WINDOWS_CONTIGUOUS,
+    WINDOWS_INTERLEAVED,
+    WINDOWS_COUNT
+};
 
 /* The tokens of a sequence that each rank of a ring holds. */
 enum ring_layout {
@@ -269,9 +274,9 @@ enum dispatcher {
  * second while results return; in the backward the other way round. */
 enum shared_experts {
     SHARED_EXPERTS_PROFILE,
-    SHARED_EXPERTS_BEFORE,
-    SHARED_EXPERTS_COMBINE,
-    SHARED_EXPERTS_BOTH,
+    SHARED_EXPERTS_BEFORE_ROUTED,
+    SHARED_EXPERTS_DURING_COMBINE,
+    SHARED_EXPERTS_DURING_BOTH_EXCHANGES,
     SHARED_EXPERTS_COUNT
 };
 /* The computation that runs beside the exchanges of tokens between ranks with different experts. MICRO_BATCH: a forward
@@ -307,16 +312,16 @@ enum optimizer_choice { CHOICE_OPTIMIZER_DEVICE, CHOICE_OPTIMIZER_HOST, CHOICE_O
  * layer's attention operator, from the projected queries, keys and values to the output and back, without positional
  * encodings and head norms. */
 enum scope {
-    SCOPE_STEP,
-    SCOPE_LAYER,
-    SCOPE_ATTENTION,
-    SCOPE_ATTENTION_FORWARD,
+    SCOPE_WHOLE_STEP,
+    SCOPE_ONE_LAYER,
+    SCOPE_ATTENTION_OPERATOR,
+    SCOPE_ATTENTION_OPERATOR_FORWARD,
     /* the backward of the operator; the forward that it needs is scheduled too, but its time is not counted */
-    SCOPE_ATTENTION_BACKWARD,
-    SCOPE_EXCHANGE,          /* the operator's exchanges of tokens for heads, each call by itself */
-    SCOPE_ATTENTION_FETCHES, /* what a tile of each direction fetches from the host, by itself */
-    SCOPE_LAYERS,            /* the step without embedding, head, loss, reductions and optimizer */
-    SCOPE_LAYERS_FORWARD,
+    SCOPE_ATTENTION_OPERATOR_BACKWARD,
+    SCOPE_ATTENTION_EXCHANGES, /* the operator's exchanges of tokens for heads, each call by itself */
+    SCOPE_CHUNK_FETCHES_FROM_HOST, /* what a tile of each direction fetches from the host, by itself */
+    SCOPE_ALL_LAYERS, /* the step without embedding, head, loss, reductions and optimizer */
+    SCOPE_ALL_LAYERS_FORWARD,
     SCOPE_COUNT
 };
 
@@ -367,7 +372,7 @@ struct profile; /* schedule/choices/profile.h */
     COPIED(gradients)          /* enum gradients_dtype_choice */                                   \
     COPIED(param_gather)       /* enum param_gather */                                             \
     COPIED(parameters)         /* enum parameters_memory */                                        \
-    COPIED(loading)            /* enum parameter_loading */                                        \
+    COPIED(loading)            /* enum parameter_parts_loaded_at_start */                          \
     COPIED(placement)          /* enum placement */                                                \
     COPIED(stage_placement)    /* enum stage_placement */                                          \
     COPIED(stage_layers)       /* enum stage_layers */                                             \
@@ -494,7 +499,7 @@ struct request {
     int weights;        /* enum weights_choice; -1: the strategy's */
     int activations;    /* enum activations_choice; -1: the strategy's */
     int optimizer;      /* enum optimizer_choice; -1: on the device */
-    int attention_impl; /* enum attention_impl; -1: see request_attention_impl() */
+    int attention_impl; /* enum attention_impl; -1: see choices_attention_impl_of_request() */
     int dtype;          /* enum dtype; -1: bf16 */
 
     int dropout; /* enum dropout */
@@ -515,7 +520,7 @@ struct request {
     int64_t dp, pp, cp, hp, tp, ep, shard;
 
     int64_t ring_window;   /* context ranks of an inner ring */
-    int windows;           /* enum ring_windows */
+    int windows;           /* enum double_ring_window_order */
     int rotation;          /* enum ring_rotation */
     int ring_layout;       /* enum ring_layout */
     const char *core_plan; /* the text of --core-plan, a rule or a file; NULL: see ring_layout */
@@ -562,8 +567,8 @@ struct request {
 
 /* Returns the attention kernels of a request: those that it asks for. If it leaves them open, returns the
  * implementation of which the device has costs, if it has costs of one only; else `otherwise`. */
-static inline enum attention_impl request_attention_impl(const struct request *r,
-                                                         enum attention_impl otherwise)
+static inline enum attention_impl choices_attention_impl_of_request(const struct request *r,
+                                                                    enum attention_impl otherwise)
 {
     return r->attention_impl >= 0 ? (enum attention_impl)r->attention_impl
            : r->sole_costed_attention_impl_plus_one > 0

@@ -11,7 +11,7 @@ static const struct kept_bytes_row rows[] = {
 
 /* Returns the framework's code of a layer that the choices run, whether or not the chosen kernels replace its
  * operators. torchtitan has one code for all families of models, Transformers has several. */
-static enum layer_code layer_code_of(const struct choices *c)
+static enum layer_code framework_layer_code_of_choices(const struct choices *c)
 {
     struct choices eager = *c;
     if (eager.kernels != KERNELS_EAGER)
@@ -45,32 +45,32 @@ bool kept_layer_runs_under_autocast(const struct choices *c)
 /* True if the layer's code computes q, k and v by one product, and gate and up by another. */
 static bool has_joint_qkv_and_gate_up(const struct choices *c)
 {
-    return c->model->fused_products && layer_code_of(c) == CODE_LLAMA;
+    return c->model->fused_products && framework_layer_code_of_choices(c) == CODE_LLAMA;
 }
 
 struct products_with_kept_results kept_products_of(const struct choices *c)
 {
     const struct transformer *m = c->model;
     const bool joint = has_joint_qkv_and_gate_up(c), gated = transformer_has_gate(m);
-    struct products_with_kept_results keeps = {0};
+    struct products_with_kept_results kept_products = {0};
     /* The products that the layer's code may call, in order: the results of each, whether it has a bias, and whether
      * this layer calls it. */
     const struct {
         bool *result[3], biased, called;
     } calls[] = {
-        {{&keeps.q, &keeps.k, &keeps.v}, m->bias_qkv, joint},
-        {{&keeps.q}, m->bias_qkv, !joint},
-        {{&keeps.k}, m->bias_qkv, !joint},
-        {{&keeps.v}, m->bias_qkv, !joint},
-        {{&keeps.o}, m->bias_o, true},
-        {{&keeps.gate, &keeps.up}, m->bias_ffn, joint && gated},
-        {{&keeps.gate}, m->bias_ffn, !joint && gated},
-        {{&keeps.up}, m->bias_ffn, !joint || !gated},
-        {{&keeps.down}, m->bias_ffn, true},
+        {{&kept_products.q, &kept_products.k, &kept_products.v}, m->bias_qkv, joint},
+        {{&kept_products.q}, m->bias_qkv, !joint},
+        {{&kept_products.k}, m->bias_qkv, !joint},
+        {{&kept_products.v}, m->bias_qkv, !joint},
+        {{&kept_products.o}, m->bias_o, true},
+        {{&kept_products.gate, &kept_products.up}, m->bias_ffn, joint && gated},
+        {{&kept_products.gate}, m->bias_ffn, !joint && gated},
+        {{&kept_products.up}, m->bias_ffn, !joint || !gated},
+        {{&kept_products.down}, m->bias_ffn, true},
     };
     bool last = false; /* whether the last product without a bias is kept */
     if (c->activations != CHOICE_ACTIVATIONS_SELECTIVE_OP)
-        return keeps;
+        return kept_products;
     for (size_t i = 0; i < ARRAY_LEN(calls); i++) {
         if (!calls[i].called)
             continue;
@@ -79,7 +79,7 @@ struct products_with_kept_results kept_products_of(const struct choices *c)
         for (size_t k = 0; k < ARRAY_LEN(calls[i].result) && calls[i].result[k] != NULL; k++)
             *calls[i].result[k] = calls[i].biased || last;
     }
-    return keeps;
+    return kept_products;
 }
 
 bool kept_keeps_core_only(const struct choices *c)
@@ -119,7 +119,7 @@ struct kept_bytes_row kept_bytes_of(const struct choices *c)
 {
     const bool autocast = kept_layer_runs_under_autocast(c);
     const uint8_t kernels = c->kernels == KERNELS_PROFILE ? (uint8_t)KERNELS_EAGER : c->kernels;
-    const enum layer_code code = layer_code_of(c);
+    const enum layer_code code = framework_layer_code_of_choices(c);
     struct kept_bytes_row kept = {.code = CODE_FUSED};
     /* All columns stay 0 in fp32, since the rows are for 16 bits. They also stay 0 with --activations ratio and
      * --host-layers: these may copy any tensor to the host, and an op must have written what they copy. (--activations

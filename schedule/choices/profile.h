@@ -217,7 +217,7 @@ struct profile {
     bool prefetches_weights_after_core;
     /* gathered parameters are kept if they are read again before this many elements of other parameters have been read;
      * 0: no */
-    int64_t reuses_params_within_elements;
+    int64_t param_reuse_distance_elements;
     /* number of layers whose sharded parameters are gathered ahead of their use */
     uint32_t prefetch_layers;
     /* set only where prefetch_layers is 0: the thread that issues computation also starts each gather and each

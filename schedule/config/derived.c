@@ -31,9 +31,9 @@ uint8_t weights_grad_dtype(const struct choices *c)
     return wide ? DTYPE_F32 : c->dtype;
 }
 
-bool weights_have_zero_and_check_passes(const struct choices *c)
+bool weights_have_zeroing_and_nan_checks(const struct choices *c)
 {
-    return c->profile->zeroes_and_nan_checks_gradients && c->scope == SCOPE_STEP &&
+    return c->profile->zeroes_and_nan_checks_gradients && c->scope == SCOPE_WHOLE_STEP &&
            !weights_reduce_each_micro_batch(c) && !pipeline_has_remote_weights(c);
 }
 
@@ -50,18 +50,18 @@ int64_t weights_layers_per_bundle(const struct choices *c)
 bool weights_have_root_unit(const struct choices *c)
 {
     return c->profile->has_fsdp_root_unit && weights_shard_params(c) && c->pp == 1 &&
-           c->scope == SCOPE_STEP;
+           c->scope == SCOPE_WHOLE_STEP;
 }
 
 bool weights_allocate_gradients_in_backward(const struct choices *c)
 {
-    return c->profile->frees_gradients_between_steps && c->scope == SCOPE_STEP && c->pp == 1 &&
-           c->accumulation == 1 && c->subsequences == 1;
+    return c->profile->frees_gradients_between_steps && c->scope == SCOPE_WHOLE_STEP &&
+           c->pp == 1 && c->accumulation == 1 && c->subsequences == 1;
 }
 
 bool weights_clip_gradients(const struct choices *c)
 {
-    return c->profile->clipping != CLIPPING_NONE && c->scope == SCOPE_STEP;
+    return c->profile->clipping != CLIPPING_NONE && c->scope == SCOPE_WHOLE_STEP;
 }
 
 bool derived_binds_positions_by_sequence(const struct choices *c)

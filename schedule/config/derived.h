@@ -23,7 +23,7 @@ uint8_t weights_grad_dtype(const struct choices *choices);
 bool weights_reduce_each_micro_batch(const struct choices *choices);
 /* True if whole gradients are zeroed before the step, and checked for NaN before they are reduced, each in a pass over
  * memory of its own, as in Megatron-LM. */
-bool weights_have_zero_and_check_passes(const struct choices *choices);
+bool weights_have_zeroing_and_nan_checks(const struct choices *choices);
 /* Returns the number of layers that are gathered, or reduced, as one bundle. */
 int64_t weights_layers_per_bundle(const struct choices *choices);
 /* True if embedding, final norm and head are gathered and reduced together, as FSDP does with sharded parameters. False

@@ -15,7 +15,7 @@ enum mesh_part_kind {
     MESH_PART_INNER, /* the ranks of a window */
     MESH_PART_HP,
     MESH_PART_TP,
-    MESH_PART_TP_COPY, /* the ranks that hold the same key and value heads */
+    MESH_PART_SAME_KV_HEADS, /* the ranks that hold the same key and value heads */
     MESH_PART_KIND_COUNT
 };
 struct mesh_part {

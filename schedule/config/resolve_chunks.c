@@ -102,12 +102,12 @@ static enum status check_fpdt_fetch_choices(const struct choices *c, struct diag
         {one && c->model->attention_kept > 0, "--fetch",
          "sparse attention fetches a part of each rank's keys, and these are not contiguous when one rank stores the "
          "keys of all; --fetch each would do"},
-        {c->scope == SCOPE_ATTENTION_FETCHES && !fpdt_offloads(c), "--scope",
+        {c->scope == SCOPE_CHUNK_FETCHES_FROM_HOST && !fpdt_offloads(c), "--scope",
          "attention:fetch predicts the fetches of tiles from the host, but no tile is kept on the host; --strategy "
          "fpdt with a --chunk shorter than the sequence would do"},
     };
     /* clang-format on */
-    return resolve_check_rules(rules, ARRAY_LEN(rules), diag);
+    return resolve_refuse_first_broken_rule(rules, ARRAY_LEN(rules), diag);
 }
 
 static enum status refuse_chunk_length(const struct choices *c, int64_t chunk, struct diag *diag)
@@ -193,5 +193,5 @@ enum status resolve_loss(struct choices *c, const struct request *r, int64_t row
         pieces->loss_pieces = rows < CHUNKED_PIECES ? rows : CHUNKED_PIECES;
     if ((c->loss == LOSS_FUSED || c->loss == LOSS_CUT_CROSS_ENTROPY) && pieces->loss_pieces <= 0)
         pieces->loss_pieces = liger_loss_piece_count(rows, c->model);
-    return resolve_check_rules(rules, ARRAY_LEN(rules), diag);
+    return resolve_refuse_first_broken_rule(rules, ARRAY_LEN(rules), diag);
 }

@@ -105,7 +105,7 @@ static enum status resolve_documents(struct choices *c, const struct request *r,
     const struct documents *d = r->documents;
     if (d == NULL || d->sequence_count == 0)
         return STATUS_OK;
-    const char *option = documents_are_dealt(d) ? "--core-plan" : "--documents";
+    const char *option = documents_have_token_deal(d) ? "--core-plan" : "--documents";
     if (d->sequence_count != (uint64_t)c->global_batch)
         return resolve_refuse(
             diag, option,
@@ -120,7 +120,7 @@ static enum status resolve_documents(struct choices *c, const struct request *r,
                                   "sequence has %lld tokens",
                                   (long long)i, (long long)end, (long long)c->seq);
     }
-    if (!documents_are_single(d) || documents_are_dealt(d))
+    if (!documents_are_single(d) || documents_have_token_deal(d))
         c->documents = d;
     return STATUS_OK;
 }
@@ -212,7 +212,7 @@ static enum status resolve_core_plan(struct choices *c, const struct request *r,
                               "says which tokens each rank holds, and so does --layout %s; leave "
                               "out one of them",
                               ring_layout_names[r->ring_layout]);
-    if (r->documents != NULL && documents_are_dealt(r->documents)) {
+    if (r->documents != NULL && documents_have_token_deal(r->documents)) {
         uint32_t ranks = r->documents->list[0].deal->rank_count;
         return ranks == c->cp ? resolve_core_plan_tiles(c, r, diag)
                               : resolve_refuse(diag, "--core-plan",
@@ -247,7 +247,8 @@ static enum status resolve_core_plan(struct choices *c, const struct request *r,
         (long long)(c->seq / c->cp));
 }
 
-static enum status resolve_shard(struct choices *c, const struct request *r, struct diag *diag)
+static enum status resolve_shard_rank_count(struct choices *c, const struct request *r,
+                                            struct diag *diag)
 {
     struct text would = {0};
     bool in_part =
@@ -474,7 +475,7 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
         {m->positions == POSITIONS_LEARNED && c->seq > m->max_positions, "--seq",
          "the sequence is longer than the model's table of learned positions; choose a shorter --seq, or raise "
          "max_positions with --set"},
-        {c->scope == SCOPE_STEP && c->seq < 2, "--seq",
+        {c->scope == SCOPE_WHOLE_STEP && c->seq < 2, "--seq",
          "a sequence of 1 token has no token to predict, and so no loss; choose --seq 2 or more, or a --scope without the loss"},
         {overlaps && c->pp > 1 && (c->pipeline != CHOICE_PIPELINE_INTERLEAVED || c->virtual_stages < 2), "--expert-overlap",
          "a stage's forward runs beside a backward that does not need it, which only interleaved stages of several chunks have; choose "
@@ -485,7 +486,7 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
          "a layer has one exchange of tokens and one of results, and with pieces it has several; choose --ffn-chunks 1, or none"},
         {overlaps && c->dispatcher == DISPATCHER_ALLGATHER, "--expert-overlap",
          "exchanges that run beside another micro-batch are all-to-alls; choose --dispatcher alltoall, deepep or hybridep, or none"},
-        {overlaps && c->shared_experts != SHARED_EXPERTS_BEFORE, "--expert-overlap",
+        {overlaps && c->shared_experts != SHARED_EXPERTS_BEFORE_ROUTED, "--expert-overlap",
          "another micro-batch runs beside the exchanges, and shared experts before them; choose --shared-experts before, or none"},
         {overlaps && (c->activations != CHOICE_ACTIVATIONS_KEEP && c->activations != CHOICE_ACTIVATIONS_SELECTIVE_CORE), "--expert-overlap",
          "a backward that computes layers again, or fetches what they keep, is not modelled beside a forward; choose --activations "
@@ -511,20 +512,20 @@ static enum status check_combinations(const struct choices *c, struct diag *diag
         {c->rotation == ROTATE_BY_CORE_PLAN && transformer_v_head_dim(m) != m->head_dim, "--core-plan",
          "the model's keys and values have heads of different widths (latent attention), whose rows the tiles of a plan do not "
          "move; choose a plan without tiles"},
-        {c->rotation == ROTATE_BY_CORE_PLAN && c->scope != SCOPE_STEP && c->scope < SCOPE_LAYERS, "--scope",
+        {c->rotation == ROTATE_BY_CORE_PLAN && c->scope != SCOPE_WHOLE_STEP && c->scope < SCOPE_ALL_LAYERS, "--scope",
          "the tiles of a core plan are those of the sequences of a step, which this scope does not have; choose --scope model"},
         {c->rotation == ROTATE_NEEDED_ROWS && c->cp > 1 && transformer_v_head_dim(m) != m->head_dim, "--rotate",
          "the model's keys and values have heads of different widths (latent attention), whose rows 'needed' does not move; choose "
          "p2p, all-to-all or all-gather"},
-        {c->rotation == ROTATE_NEEDED_ROWS && c->cp > 1 && c->scope != SCOPE_STEP && c->scope < SCOPE_LAYERS, "--scope",
+        {c->rotation == ROTATE_NEEDED_ROWS && c->cp > 1 && c->scope != SCOPE_WHOLE_STEP && c->scope < SCOPE_ALL_LAYERS, "--scope",
          "which rows ranks need follows from the sequences of a step (--rotate needed), which this scope does not have; "
          "choose --scope model"},
-        {c->documents != NULL && c->scope != SCOPE_STEP && c->scope < SCOPE_LAYERS, "--scope",
+        {c->documents != NULL && c->scope != SCOPE_WHOLE_STEP && c->scope < SCOPE_ALL_LAYERS, "--scope",
          "the documents of a step's sequences are those of all its micro-batches, of which this scope has one; choose --scope "
          "model"},
     };
     /* clang-format on */
-    return resolve_check_rules(rules, ARRAY_LEN(rules), diag);
+    return resolve_refuse_first_broken_rule(rules, ARRAY_LEN(rules), diag);
 }
 
 /* Refuses combinations with FPDT, which takes a sequence in chunks, and with UPipe, which takes heads in stages, and
@@ -533,8 +534,9 @@ static enum status check_attention_combinations(const struct choices *c, struct 
 {
     bool chunks = c->attention == CHOICE_ATTENTION_FPDT,
          stages = c->attention == CHOICE_ATTENTION_UPIPE;
-    bool only_operator = c->scope == SCOPE_ATTENTION || c->scope == SCOPE_ATTENTION_FORWARD ||
-                         c->scope == SCOPE_ATTENTION_BACKWARD || c->scope == SCOPE_EXCHANGE;
+    bool only_operator =
+        c->scope == SCOPE_ATTENTION_OPERATOR || c->scope == SCOPE_ATTENTION_OPERATOR_FORWARD ||
+        c->scope == SCOPE_ATTENTION_OPERATOR_BACKWARD || c->scope == SCOPE_ATTENTION_EXCHANGES;
     bool latents = derived_sends_latents(c);
     /* clang-format off */
     const struct rule rules[] = {
@@ -563,7 +565,7 @@ static enum status check_attention_combinations(const struct choices *c, struct 
         {latents && only_operator, "--scope",
          "with --mla-exchange latent attention contains the up-projection of keys and values, which the scopes of attention "
          "leave out; choose --scope layer"},
-        {latents && c->scope == SCOPE_ATTENTION_FETCHES, "--scope",
+        {latents && c->scope == SCOPE_CHUNK_FETCHES_FROM_HOST, "--scope",
          "with --mla-exchange latent a chunk's keys and values are made anew from what is fetched, which --scope fetch "
          "leaves out; choose --scope layer"},
         {latents && c->products != PRODUCTS_BF16, "--mla-exchange",
@@ -578,7 +580,7 @@ static enum status check_attention_combinations(const struct choices *c, struct 
          "the stages of --strategy upipe contain the projection, which the scopes of attention leave out; choose --scope layer"},
     };
     /* clang-format on */
-    return resolve_check_rules(rules, ARRAY_LEN(rules), diag);
+    return resolve_refuse_first_broken_rule(rules, ARRAY_LEN(rules), diag);
 }
 
 /* ---- choices that the request makes or leaves open ---- */
@@ -643,7 +645,7 @@ static void fill_choices(struct choices *c, const struct request *r,
         (uint8_t)(r->shared_experts != SHARED_EXPERTS_PROFILE ? r->shared_experts
                                                               : c->profile->shared_experts);
     if (c->shared_experts == SHARED_EXPERTS_PROFILE)
-        c->shared_experts = SHARED_EXPERTS_COMBINE;
+        c->shared_experts = SHARED_EXPERTS_DURING_COMBINE;
     c->offload_ratio = r->offload_ratio > 0 ? r->offload_ratio : 1;
     c->offload_hidden_bytes = r->offload_hidden_bytes;
     c->offload_hidden_bytes_by_subsequence = r->offload_hidden_bytes_by_subsequence;
@@ -659,7 +661,7 @@ static void fill_choices(struct choices *c, const struct request *r,
     c->host_layers = r->host_layers > 0 ? (uint32_t)r->host_layers : 0;
     c->sm = r->sm;
     c->gpus_per_node = r->gpus_per_node;
-    c->attention_impl = (uint8_t)request_attention_impl(
+    c->attention_impl = (uint8_t)choices_attention_impl_of_request(
         r, r->sm >= 90 ? c->profile->attention_impl_since_hopper : c->profile->attention_impl);
 }
 
@@ -729,7 +731,8 @@ enum status resolve_choices(struct choices *c, const struct request *asked, stru
         resolve_batch(c, r, diag) != STATUS_OK || resolve_documents(c, r, diag) != STATUS_OK ||
         resolve_per_document_layout(c, diag) != STATUS_OK ||
         resolve_core_plan(c, r, diag) != STATUS_OK || pipeline_resolve(c, r, diag) != STATUS_OK ||
-        resolve_shard(c, &inside, diag) != STATUS_OK || resolve_experts(c, r, diag) != STATUS_OK)
+        resolve_shard_rank_count(c, &inside, diag) != STATUS_OK ||
+        resolve_experts(c, r, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
     set_reshard_and_gradient_sync(c, r);
     c->core_gets_causal_mask_tensor = attention_gets_mask_tensor(c, r);

@@ -66,7 +66,8 @@ enum status resolve_refuse_value_with_hint(struct diag *diag, const char *option
     return STATUS_BAD_INPUT;
 }
 
-enum status resolve_check_rules(const struct rule *rule, size_t count, struct diag *diag)
+enum status resolve_refuse_first_broken_rule(const struct rule *rule, size_t count,
+                                             struct diag *diag)
 {
     for (size_t i = 0; i < count; i++)
         if (rule[i].is_broken)

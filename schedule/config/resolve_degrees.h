@@ -25,13 +25,15 @@ enum status resolve_refuse_value_with_hint(struct diag *diag, const char *option
                                            struct text *would, const char *what, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* A rule that choices must keep. resolve_check_rules() reports the first broken rule, by its option and reason. */
+/* A rule that choices must keep. resolve_refuse_first_broken_rule() reports the first broken rule, by its option and
+ * reason. */
 struct rule {
     bool is_broken;
     const char *option; /* the option that would have to change */
     const char *reason;
 };
-enum status resolve_check_rules(const struct rule *rule, size_t count, struct diag *diag);
+enum status resolve_refuse_first_broken_rule(const struct rule *rule, size_t count,
+                                             struct diag *diag);
 
 /* Sets the degree of tensor parallelism, and checks it. Sets *share to the part of the model that a tensor rank has,
  * and *inside to the request of one tensor rank: with that model, and with the numbers of ranks and of GPUs in a node

@@ -7,7 +7,7 @@
 
 /* Returns whether ep neighbouring ranks, tensor ranks included, can have different experts: they must be a run of ranks
  * that cuts at most one part of the mesh, evenly. */
-static bool neighbours_can_differ_in_experts(const struct choices *c, int64_t ep)
+static bool ep_can_spread_over_neighbour_ranks(const struct choices *c, int64_t ep)
 {
     return ep % c->tp == 0 && (int64_t)c->dp * c->cp * c->hp % (ep / c->tp) == 0 &&
            mesh_parts_are_cut_evenly_by_run(c, ep / c->tp);
@@ -19,7 +19,7 @@ static bool ep_is_possible(const struct choices *c, int64_t ep)
 {
     const bool in_part =
         c->weights != CHOICE_WEIGHTS_REPLICATED && c->shard < (int64_t)c->dp * c->cp * c->hp;
-    return c->model->experts % ep == 0 && neighbours_can_differ_in_experts(c, ep) &&
+    return c->model->experts % ep == 0 && ep_can_spread_over_neighbour_ranks(c, ep) &&
            (!in_part || (int64_t)c->shard * c->tp % ep == 0);
 }
 
@@ -55,7 +55,7 @@ static enum status resolve_dispatch(struct choices *c, const struct request *r, 
     c->dispatcher = experts && c->ep > 1 ? (uint8_t)r->dispatcher : DISPATCHER_ALLTOALL;
     c->expert_overlap = experts && c->ep > 1 ? (uint8_t)r->expert_overlap : EXPERT_OVERLAP_NONE;
     if (c->expert_overlap != EXPERT_OVERLAP_NONE && r->shared_experts == SHARED_EXPERTS_PROFILE)
-        c->shared_experts = SHARED_EXPERTS_BEFORE;
+        c->shared_experts = SHARED_EXPERTS_BEFORE_ROUTED;
     if (c->expert_capacity.capacity_factor_millionths > 0 && c->dispatcher != DISPATCHER_ALLTOALL)
         return resolve_refuse(diag, "--expert-capacity",
                               "copies that are dropped travel by one all-to-all only; choose "
@@ -69,7 +69,8 @@ static enum status resolve_dispatch(struct choices *c, const struct request *r, 
                               "the model's routers weight what experts read, which is modelled for "
                               "all copies in one all-to-all only; choose --dispatcher alltoall and "
                               "--expert-capacity none");
-    if (c->shared_experts == SHARED_EXPERTS_BOTH && c->dispatcher != DISPATCHER_ALLTOALL)
+    if (c->shared_experts == SHARED_EXPERTS_DURING_BOTH_EXCHANGES &&
+        c->dispatcher != DISPATCHER_ALLTOALL)
         return resolve_refuse(diag, "--shared-experts",
                               "shared experts are divided between two exchanges with the "
                               "all-to-all only; choose --dispatcher alltoall, or --shared-experts "
@@ -119,7 +120,7 @@ enum status resolve_experts(struct choices *c, const struct request *r, struct d
             "tensor ranks have different experts, and ep %lld is no multiple "
             "of tp %u",
             (long long)ep, c->tp);
-    if (!neighbours_can_differ_in_experts(c, ep))
+    if (!ep_can_spread_over_neighbour_ranks(c, ep))
         return resolve_refuse_value_with_hint(
             diag, "--ep", &would,
             "ep %lld is no run of neighbouring ranks of dp %u x cp %u x hp %u", (long long)ep,

@@ -143,8 +143,8 @@ static enum status check_units_divide_over_stages(const struct choices *c, struc
 
 /* Sets the numbers of subsequences that stages share. If they are 0, the pipeline becomes CHOICE_PIPELINE_SEQ1F1B.
  * Refuses choices with which stages cannot share subsequences. */
-static enum status resolve_shared_units(struct choices *c, const struct request *r,
-                                        struct diag *diag)
+static enum status resolve_shared_subsequence_counts(struct choices *c, const struct request *r,
+                                                     struct diag *diag)
 {
     struct text needs = {0};
     uint32_t most = c->pp - 1;
@@ -174,5 +174,6 @@ enum status pipeline_resolve(struct choices *c, const struct request *r, struct 
         resolve_subsequences(c, r, diag) != STATUS_OK ||
         check_units_divide_over_stages(c, diag) != STATUS_OK)
         return STATUS_BAD_INPUT;
-    return pipeline_of_choices(c)->is_multiplexed ? resolve_shared_units(c, r, diag) : STATUS_OK;
+    return pipeline_of_choices(c)->is_multiplexed ? resolve_shared_subsequence_counts(c, r, diag)
+                                                  : STATUS_OK;
 }

@@ -77,7 +77,7 @@ void sppo_add_notes_on_filled(const struct choices *c, const struct request *ask
                   strategy->name, c->tp, c->pp, c->subsequences,
                   (long long)(c->seq / c->subsequences), strategy->name);
     if (c->activations == CHOICE_ACTIVATIONS_RATIO && pipeline_unit_count(c) == 1 &&
-        (c->scope == SCOPE_STEP || c->scope >= SCOPE_LAYERS))
+        (c->scope == SCOPE_WHOLE_STEP || c->scope >= SCOPE_ALL_LAYERS))
         diag_note(note, (struct loc){0},
                   "no activations are offloaded to the host: a step has only one unit (micro-batch "
                   "or subsequence), whose backward follows its forward at once; choose "

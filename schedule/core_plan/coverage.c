@@ -103,7 +103,7 @@ struct core_plan_mask {
 /* Returns the first key that a query sees. */
 static int64_t first_visible_key(const struct core_plan_mask *s, int64_t query)
 {
-    int64_t begin = document_begin(&s->documents, document_at(&s->documents, query));
+    int64_t begin = document_begin(&s->documents, document_index_at_position(&s->documents, query));
     return s->window > 0 && query - s->window + 1 > begin ? query - s->window + 1 : begin;
 }
 
@@ -120,7 +120,7 @@ static bool find_visible_pair(const struct core_plan_mask *s, int64_t q, int64_t
     return *key < k_end;
 }
 
-static int compare_queries(const void *left, const void *right)
+static int compare_tiles_by_first_query(const void *left, const void *right)
 {
     const struct core_tile *a = left, *b = right;
     return (a->first_query > b->first_query) - (a->first_query < b->first_query);
@@ -169,19 +169,19 @@ static bool check_queries_see_each_key_once(const struct core_sequence *s,
 static int64_t *query_edges_of_tiles(const struct core_tile *tile, size_t tiles, int64_t tokens,
                                      size_t *count)
 {
-    int64_t *edge = heap_alloc(2 * tiles + 2, sizeof *edge);
-    edge[0] = 0;
-    edge[1] = tokens;
+    int64_t *query_edges = heap_alloc(2 * tiles + 2, sizeof *query_edges);
+    query_edges[0] = 0;
+    query_edges[1] = tokens;
     for (size_t i = 0; i < tiles; i++) {
-        edge[2 + 2 * i] = tile[i].first_query;
-        edge[3 + 2 * i] = tile[i].first_query + tile[i].query_count;
+        query_edges[2 + 2 * i] = tile[i].first_query;
+        query_edges[3 + 2 * i] = tile[i].first_query + tile[i].query_count;
     }
-    qsort(edge, 2 * tiles + 2, sizeof *edge, ascending_i64);
+    qsort(query_edges, 2 * tiles + 2, sizeof *query_edges, ascending_i64);
     *count = 0;
     for (size_t i = 0; i < 2 * tiles + 2; i++)
-        if (edge[i] <= tokens && (*count == 0 || edge[*count - 1] != edge[i]))
-            edge[(*count)++] = edge[i];
-    return edge;
+        if (query_edges[i] <= tokens && (*count == 0 || query_edges[*count - 1] != query_edges[i]))
+            query_edges[(*count)++] = query_edges[i];
+    return query_edges;
 }
 
 static bool check_tiles(const struct core_sequence *s, const struct core_plan_mask *sight,
@@ -194,7 +194,7 @@ static bool check_tiles(const struct core_sequence *s, const struct core_plan_ma
     for (size_t i = 0; i < s->tile_count; i++)
         if (s->tile[i].is_backward_tile == at->is_in_backward_pass)
             tile[tiles++] = s->tile[i];
-    qsort(tile, tiles, sizeof *tile, compare_queries);
+    qsort(tile, tiles, sizeof *tile, compare_tiles_by_first_query);
     int64_t *edge = query_edges_of_tiles(tile, tiles, s->tokens, &edges);
     for (size_t e = 0; e + 1 < edges && is_correct; e++) {
         size_t kept = 0;
@@ -268,7 +268,7 @@ struct token_ranges {
     size_t count, capacity;
 };
 
-static void add_range(struct token_ranges *r, int64_t begin, int64_t end)
+static void add_token_range(struct token_ranges *r, int64_t begin, int64_t end)
 {
     if (begin >= end)
         return;
@@ -317,7 +317,7 @@ static void add_tile(struct coverage_rank_load *load, struct token_ranges *queri
                      int64_t q_end, int64_t k, int64_t k_end)
 {
     while (q < q_end) {
-        uint32_t document = document_at(&s->documents, q);
+        uint32_t document = document_index_at_position(&s->documents, q);
         int64_t begin = document_begin(&s->documents, document),
                 end = s->documents.document_end[document];
         int64_t last = end < q_end ? end : q_end; /* queries [q, last) of this document */
@@ -331,8 +331,8 @@ static void add_tile(struct coverage_rank_load *load, struct token_ranges *queri
                                             .offset = from - low,
                                             .window = s->window};
             load->visible_pairs += attention_piece_pairs(&piece);
-            add_range(queries, from, to);
-            add_range(keys, first > low ? first : low, high < to ? high : to);
+            add_token_range(queries, from, to);
+            add_token_range(keys, first > low ? first : low, high < to ? high : to);
         }
         q = last;
     }

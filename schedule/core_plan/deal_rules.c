@@ -144,7 +144,7 @@ double deal_count_pairs_seen_by_queries(const struct document_list *documents,
                                         int64_t end)
 {
     double pairs = 0;
-    for (uint32_t i = document_at(documents, begin); begin < end; i++) {
+    for (uint32_t i = document_index_at_position(documents, begin); begin < end; i++) {
         int64_t until = documents->document_end[i] < end ? documents->document_end[i] : end,
                 first = document_begin(documents, i);
         struct attention_piece piece = {
@@ -246,8 +246,8 @@ static int64_t token_count_of_slice(int64_t n, uint32_t count, int64_t i)
 /* Returns the first rank of the set with the fewest visible pairs among the sets in which each rank has room for its
  * two slices of a document of n tokens; UINT32_MAX if there is none. A set is `count` consecutive ranks, from a
  * multiple of `count` on. */
-static uint32_t find_least_loaded_set(const struct dealing_by_degree *d, uint32_t ranks,
-                                      uint32_t count, int64_t n)
+static uint32_t find_least_loaded_rank_set(const struct dealing_by_degree *d, uint32_t ranks,
+                                           uint32_t count, int64_t n)
 {
     uint32_t best = UINT32_MAX;
     double least = 0;
@@ -283,7 +283,7 @@ static void deal_document_by_degree(struct dealing_by_degree *d, uint32_t ranks,
     while (count < ranks && n > count * rank_tokens)
         count = double_count_up_to_all_ranks(count, ranks);
     /* if no set of that size has room, larger sets are tried */
-    while ((first = find_least_loaded_set(d, ranks, count, n)) == UINT32_MAX && count < ranks)
+    while ((first = find_least_loaded_rank_set(d, ranks, count, n)) == UINT32_MAX && count < ranks)
         count = double_count_up_to_all_ranks(count, ranks);
     for (int64_t i = 0; first != UINT32_MAX && i < 2 * (int64_t)count; i++) {
         int64_t rows = token_count_of_slice(n, count, i);

@@ -127,14 +127,15 @@ struct query_moving_state {
     double mean_pairs;     /* the mean of pairs_of_rank[] */
 };
 
-static double visible_pairs_of(const struct query_moving_state *m, int64_t begin, int64_t end)
+static double visible_pairs_of_queries(const struct query_moving_state *m, int64_t begin,
+                                       int64_t end)
 {
     return deal_count_pairs_seen_by_queries(m->documents, m->windows, begin, end);
 }
 
 static void add_query_range(struct query_moving_state *m, int64_t q, int64_t end, uint32_t rank)
 {
-    int64_t first = document_begin(m->documents, document_at(m->documents, q));
+    int64_t first = document_begin(m->documents, document_index_at_position(m->documents, q));
     if (m->windows.windowed_layer_share == 1 && q - m->windows.window + 1 > first)
         first = q - m->windows.window + 1;
     m->item = heap_grow(m->item, &m->capacity, m->item_count + 1, sizeof *m->item);
@@ -148,11 +149,12 @@ static void make_query_ranges(struct query_moving_state *m)
         for (uint32_t i = m->deal->first_run[rank]; i < m->deal->first_run[rank + 1]; i++) {
             const struct token_run *run = &m->deal->run[i];
             for (int64_t q = run->first_position, end = q + run->row_count; q < end;) {
-                int64_t until = m->documents->document_end[document_at(m->documents, q)];
+                int64_t until =
+                    m->documents->document_end[document_index_at_position(m->documents, q)];
                 until = until < end ? until : end;
                 add_query_range(m, q, until, rank);
-                m->pairs_of_rank[rank] += visible_pairs_of(m, q, until);
-                m->mean_pairs += visible_pairs_of(m, q, until) / m->deal->rank_count;
+                m->pairs_of_rank[rank] += visible_pairs_of_queries(m, q, until);
+                m->mean_pairs += visible_pairs_of_queries(m, q, until) / m->deal->rank_count;
                 q = until;
             }
         }
@@ -184,8 +186,8 @@ static struct movable_queries shortest_slice_with_pairs(const struct query_movin
     int64_t low = 1, high = item->end - item->q;
     while (low < high) {
         int64_t rows = low + (high - low) / 2;
-        double has = tail ? visible_pairs_of(m, item->end - rows, item->end)
-                          : visible_pairs_of(m, item->q, item->q + rows);
+        double has = tail ? visible_pairs_of_queries(m, item->end - rows, item->end)
+                          : visible_pairs_of_queries(m, item->q, item->q + rows);
         if (has >= pairs)
             high = rows;
         else
@@ -215,7 +217,7 @@ static bool find_cheapest_slice(const struct query_moving_state *m, uint32_t ran
         for (int tail = 0; tail < 2; tail++) {
             struct movable_queries s =
                 shortest_slice_with_pairs(m, i, need < surplus ? need : surplus, tail);
-            double pairs = visible_pairs_of(m, s.q, s.end);
+            double pairs = visible_pairs_of_queries(m, s.q, s.end);
             if (m->pairs_of_rank[rank] + pairs >= m->pairs_of_rank[m->item[i].rank])
                 continue;
             s.bytes_per_pair =
@@ -233,7 +235,7 @@ static bool find_cheapest_slice(const struct query_moving_state *m, uint32_t ran
 static void move_slice(struct query_moving_state *m, const struct movable_queries *s, uint32_t rank)
 {
     struct query_range *item = &m->item[s->item];
-    const double pairs = visible_pairs_of(m, s->q, s->end);
+    const double pairs = visible_pairs_of_queries(m, s->q, s->end);
     m->pairs_of_rank[item->rank] -= pairs;
     m->pairs_of_rank[rank] += pairs;
     if (s->q == item->q && s->end == item->end) {

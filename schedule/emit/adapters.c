@@ -29,7 +29,7 @@ static struct product_targets product_targets_of(const struct emit *e, uint32_t 
     for (uint32_t i = count; i-- > 0;) {
         const enum adapter_target target = (enum adapter_target)(first + i);
         t.output_columns[i] = transformer_adapter_out_features(model, target);
-        t.has_adapter[i] = transformer_has_adapter(model, layer, target);
+        t.has_adapter[i] = transformer_layer_has_adapter(model, layer, target);
         if (t.has_adapter[i])
             t.first_target_with_adapter = i;
     }

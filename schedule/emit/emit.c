@@ -14,7 +14,7 @@ buffer_id emit_buffer(struct emit *e, const char *stem, enum category category, 
         .dtype = (uint8_t)dtype,
         .category = (uint8_t)category,
         .role = e->role,
-        .layer = e->tags.layer,
+        .layer = e->op_tags.layer,
         .binding = IR_NONE16,
         .dims = {.count = d1 > 0 ? 2 : 1, .size = {d0, d1}},
     };
@@ -112,7 +112,7 @@ static uint32_t find_part_that_owns_weight(const struct emit *e, uint32_t part, 
 }
 
 /* Returns the bundle that holds this weight of a part of the model. */
-static uint32_t bundle_of(const struct emit *e, uint32_t part, enum weight weight)
+static uint32_t bundle_of_weight(const struct emit *e, uint32_t part, enum weight weight)
 {
     const struct model_part *p = &e->weights.part[part];
     if (weight_is_of_adapter(weight))
@@ -150,7 +150,7 @@ static struct view weight_view_in_buffer(const struct emit *e, uint32_t part, en
 {
     const struct weight_offset_and_shape *slot = weight_offset_and_shape_of(e, part, weight);
     const struct model_part *p = &e->weights.part[part];
-    const uint32_t bundle = bundle_of(e, part, weight);
+    const uint32_t bundle = bundle_of_weight(e, part, weight);
     assert(slot->rows > 0 && bundle != IR_NONE);
     if (bundle == p->stored_bundle) { /* the view counts bytes of codes, not elements */
         const enum frozen_storage storage = (enum frozen_storage)e->weights.bundle[bundle].storage;
@@ -169,7 +169,7 @@ struct view weight_view(const struct emit *e, uint32_t part, enum weight weight)
 {
     part = find_part_that_owns_weight(e, part, &weight);
     return weight_view_in_buffer(e, part, weight,
-                                 e->weights.bundle[bundle_of(e, part, weight)].param);
+                                 e->weights.bundle[bundle_of_weight(e, part, weight)].param);
 }
 
 /* Returns a bit mask of the weights of a part that a bundle holds; 0: it holds none of them, or this stage does not
@@ -179,17 +179,17 @@ static uint64_t weight_mask_of_bundle(const struct emit *e, uint32_t part, uint3
     const struct model_part *p = &e->weights.part[part];
     uint64_t mask = 0;
     for (int w = 0; w < WEIGHT_COUNT; w++)
-        mask |= (uint64_t)(bundle_of(e, part, (enum weight)w) == bundle) << w;
+        mask |= (uint64_t)(bundle_of_weight(e, part, (enum weight)w) == bundle) << w;
     return p->bundle == IR_NONE ? 0 : mask;
 }
 
 /* Zeroes the gradient of a bundle in a pass of its own. All its weights then count as written. */
 static void emit_zero_gradient(struct emit *e, uint32_t bundle)
 {
-    uint8_t region = e->tags.region;
-    e->tags.region = REGION_WEIGHT_COLLECTIVES;
+    uint8_t region = e->op_tags.region;
+    e->op_tags.region = REGION_WEIGHT_COLLECTIVES;
     emit_zeros(e, view_whole(e, e->weights.bundle[bundle].grad));
-    e->tags.region = region;
+    e->op_tags.region = region;
     for (uint32_t p = 0; p < part_index_of_model_end_part(e, END_PARTS); p++)
         e->weights.written[p] |= weight_mask_of_bundle(e, p, bundle);
 }
@@ -197,8 +197,8 @@ static void emit_zero_gradient(struct emit *e, uint32_t bundle)
 struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate)
 {
     part = find_part_that_owns_weight(e, part, &weight);
-    const uint32_t bundle = bundle_of(e, part, weight);
-    if (weights_have_zero_and_check_passes(e->choices) &&
+    const uint32_t bundle = bundle_of_weight(e, part, weight);
+    if (weights_have_zeroing_and_nan_checks(e->choices) &&
         (e->weights.written[part] & weight_mask_of_bundle(e, part, bundle)) == 0)
         emit_zero_gradient(e, bundle);
     /* Spread experts that no shard group divides have one gradient for all micro-batches. Its mask is that of the first
@@ -232,7 +232,7 @@ op_id emit_op_after(struct emit *e, op_id after, uint8_t stream, const struct wo
         .write_count = (uint8_t)writes,
         .guard = e->guard,
         .wait_count = (uint16_t)waits,
-        .tags = e->tags,
+        .tags = e->op_tags,
         .read = read,
         .write = write,
         .wait = wait,
@@ -305,12 +305,12 @@ op_id emit_message(struct emit *e, enum work_kind kind, uint8_t stream, int64_t 
 
 int64_t activation_function_to_emit(const struct emit *e)
 {
-    static const uint8_t functions[ACTIVATION_COUNT] = {
+    static const uint8_t function_of_activation[ACTIVATION_COUNT] = {
         [ACTIVATION_GEGLU] = FUNCTION_GELU,
         [ACTIVATION_RELU2] = FUNCTION_RELU2,
         [ACTIVATION_SWIGLU_CLAMPED] = FUNCTION_CLAMPED,
     };
-    return functions[e->choices->model->activation];
+    return function_of_activation[e->choices->model->activation];
 }
 
 void emit_add(struct emit *e, struct view a, struct view b, struct view y)
@@ -332,7 +332,8 @@ static bool is_layernorm(const struct emit *e, enum weight weight)
            weight != WEIGHT_K_NORM && weight != WEIGHT_Q_DOWN_NORM && weight != WEIGHT_KV_DOWN_NORM;
 }
 
-struct view emit_norm_stats(struct emit *e, enum weight weight, int64_t rows, int64_t beside)
+struct view emit_new_norm_stats_tensor(struct emit *e, enum weight weight, int64_t rows,
+                                       int64_t beside)
 {
     int64_t each = is_layernorm(e, weight) ? 2 : 1, more = (beside + 3) / 4;
     struct view all =
@@ -341,7 +342,7 @@ struct view emit_norm_stats(struct emit *e, enum weight weight, int64_t rows, in
     return view_slice(all, 0, rows * each);
 }
 
-struct view emit_residual_stream(struct emit *e)
+struct view emit_new_residual_stream_tensor(struct emit *e)
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
     int64_t wide = e->kept_extra_bytes.input / 2;
@@ -439,7 +440,7 @@ static int64_t positions_index_of_unit(const struct emit *e)
     if (!derived_binds_positions_by_sequence(c))
         return e->unit.first_token;
     return e->unit.first_token +
-           (e->unit.first_sequence + e->unit.positions_sequence) * (c->seq / c->hp / c->cp);
+           (e->unit.first_sequence + e->unit.positions_sequence_index) * (c->seq / c->hp / c->cp);
 }
 
 struct view view_of_unit_positions(const struct emit *e)
@@ -484,8 +485,8 @@ void saved_buffers_add(struct saved_buffers *saved, buffer_id buffer)
 
 static bool is_recomputed_module(const struct emit *e, enum recompute_module module)
 {
-    return (e->choices->recompute_modules >> module & 1) != 0 && e->tags.layer != IR_NONE16 &&
-           e->tags.phase == PHASE_FORWARD;
+    return (e->choices->recompute_modules >> module & 1) != 0 && e->op_tags.layer != IR_NONE16 &&
+           e->op_tags.phase == PHASE_FORWARD;
 }
 
 void emit_record_recomputed_buffer(struct emit *e, enum recompute_module module, buffer_id buffer)
@@ -528,6 +529,6 @@ void emit_record_kept_product_result(struct emit *e, buffer_id buffer)
 
 void emit_narrow_forget_copies(struct emit *e, buffer_id buffer)
 {
-    if (buffer.i < e->narrow.buffer_count)
+    if (buffer.i < e->narrow.buffer_capacity)
         e->narrow.first_narrow_copy_of_buffer[buffer.i] = 0;
 }

@@ -95,7 +95,7 @@ struct weight_bundle_state {
     bool has_adapters; /* it has the adapters of layers, and nothing else */
     /* the bundle of most weights of the same layers, which was laid out before this one; the bundle itself if it is
      * that one */
-    uint32_t main_bundle;
+    uint32_t main_bundle_of_same_layers;
     /* enum frozen_storage; if it is not FROZEN_STORAGE_16BIT, the bundle has stored weights and nothing else */
     uint8_t storage;
     bool is_frozen;                   /* it has neither gradients nor states */
@@ -197,7 +197,7 @@ struct layer_saved {
     buffer_id ffn_out;
     buffer_id x, norm1;
     /* the results of the three products of q, k and v, [N, width] each; empty: q, k and v are one product */
-    struct qkv projected;
+    struct qkv projected_q_k_v;
     struct attention_saved *attention; /* one for each sequence of the micro-batch */
     buffer_id attention_out;           /* [N, columns of attention's result] */
     /* the result of the output projection; the backward reads it only if a norm comes after it */
@@ -268,15 +268,15 @@ struct deferred_gradient {
     int64_t route, dealt, kept; /* as of struct expert_rows */
     /* only this head rank's rows of the weight: emit_grad_of_own_head_rows() */
     bool covers_own_heads_only;
-    struct op_tags tags;
+    struct op_tags op_tags;
 };
-/* A product that has been computed in a buffer of its own, and that emit_late_gradients() will add to the gradient
- * `to`, or cast into it if `accumulate` is false (profile switch adds_grads_after_backward). */
+/* A product that has been computed in a buffer of its own, and that emit_add_late_products_to_grads() will add to the
+ * gradient `to`, or cast into it if `accumulate` is false (profile switch adds_grads_after_backward). */
 struct late_gradient_product {
     struct late_gradient_product *next;
     struct view product, to;
     bool accumulate;
-    struct op_tags tags;
+    struct op_tags op_tags;
 };
 struct deferred_gradient_list {
     struct deferred_gradient *first, **end; /* end: NULL while the list is empty */
@@ -298,12 +298,12 @@ struct tensor_ranks {
 };
 
 /* The stages that share the unit. Each computes a piece of it; the keys and values of every piece go to all of them. */
-struct stages_sharing_unit {
+struct stages_sharing_pipeline_unit {
     uint32_t first_stage, count; /* count 1: nothing is shared */
     uint32_t index;              /* the number of this stage among them, from 0 */
     uint16_t group;
     uint32_t chunk;
-    bool owns_layers; /* this stage owns the layers */
+    bool this_stage_owns_layers; /* this stage owns the layers */
 };
 
 /* The gradient that this stage computes for one bundle of a chunk in units that stages share. The stages sum their
@@ -315,7 +315,7 @@ struct remote_grad {
     uint64_t *written;
     uint32_t bundle;
     uint16_t group; /* the unit's stages */
-    struct stages_sharing_unit shared;
+    struct stages_sharing_pipeline_unit sharing_stages;
     /* the sum over the stages, until this stage has added it to its own gradient; IR_NONE: there is nothing to add */
     buffer_id gradient_sum_to_add;
 };
@@ -324,10 +324,10 @@ struct remote_grad {
  * (MSP_WEIGHTS_SHARD). */
 struct stage_bundle_part {
     uint32_t bundle;
-    struct stages_sharing_unit shared;
+    struct stages_sharing_pipeline_unit sharing_stages;
     bool parameters_have_arrived; /* its parameters have arrived in this step */
     buffer_id param, grad;        /* IR_NONE: not made yet, or the stage owns the whole bundle */
-    op_id last_gradient_sum;      /* the last sum of a unit's gradients; IR_NONE: none yet */
+    op_id last_gradient_sum_op;   /* the last sum of a unit's gradients; IR_NONE: none yet */
 };
 
 /* The documents of a sequence. first_sequence_with_same_documents: the lowest number of a sequence that has the same
@@ -351,7 +351,8 @@ struct emit_streams {
     uint8_t host;     /* work of the host's processors */
     /* FPDT's copies in both directions if they share one stream, and those whose end is not awaited soon */
     uint8_t offload, side_stream;
-    uint8_t fetch; /* collectives by which one rank stores or fetches a chunk for its head group */
+    /* collectives by which one rank stores or fetches a chunk for its head group */
+    uint8_t chunk_collective_stream;
     uint8_t comm_stream_of_sharing_stages; /* collectives of stages that share a unit */
 };
 
@@ -369,7 +370,7 @@ struct emit_groups {
     struct weight_ranks dense, experts;
     uint16_t pp;                             /* the ranks that differ only in their stage */
     uint16_t group_of_first_and_last_stages; /* such ranks of the first and of the last stage */
-    uint16_t group_with_all_gradients;       /* ranks that together have every gradient */
+    uint16_t group_for_gradient_norm;        /* ranks that together have every gradient */
     /* the ranks whose tokens attention's core sees: view_of_head_group_positions() */
     uint16_t group_seen_by_attention_core;
     uint32_t axes_with_partial_loss; /* axes over which the loss is partial */
@@ -389,9 +390,9 @@ struct emit_unit {
     int64_t first_sequence;
     /* the sequence, counted from `first_sequence`, whose positions view_of_unit_positions() returns; callers set it. It
      * does not matter unless documents determine how each sequence is cut. */
-    int64_t positions_sequence;
+    int64_t positions_sequence_index;
     int64_t kv_cache_capacity_tokens; /* tokens for which a cache of the unit's chunk has room */
-    struct stages_sharing_unit stages;
+    struct stages_sharing_pipeline_unit stages;
 };
 
 /* Weights and their gradients. */
@@ -433,8 +434,8 @@ struct emit_narrow {
     struct narrow_copies_of_tensor *copies; /* row 0 is not used, since 0 stands for none */
     uint32_t count;
     size_t capacity;
-    uint32_t *first_narrow_copy_of_buffer; /* [buffer_count] the buffer's first row; 0: none */
-    uint32_t buffer_count; /* buffers for which there is room; later ones have no copies */
+    uint32_t *first_narrow_copy_of_buffer; /* [buffer_capacity] the buffer's first row; 0: none */
+    uint32_t buffer_capacity; /* buffers for which there is room; later ones have no copies */
     /* the buffer of the last gather over tensor ranks, those of DTensor aside */
     buffer_id last_gathered_buffer;
     buffer_id last_norm_result; /* the result of the last norm */
@@ -469,13 +470,13 @@ struct emit_combined_fwd_bwd {
     /* while the backward is emitted, the value that emit.awaited_by_next_compute had when the forward ended */
     op_id awaited_when_forward_ended;
     /* the ranges of all pairs of a forward and a backward so far, in list order */
-    struct listed_op_range *range;
-    uint32_t range_count;
-    size_t range_capacity;
+    struct listed_op_range *listed_op_ranges;
+    uint32_t listed_op_range_count;
+    size_t listed_op_range_capacity;
 };
 
-/* A result of row_use_capacity(): for sequence number `sequence` of a rank, under a window of `window` tokens (0:
- * none). */
+/* A result of row_use_max_rows_of_any_rank(): for sequence number `sequence` of a rank, under a window of `window`
+ * tokens (0: none). */
 struct row_capacity_cache_entry {
     int64_t sequence, window;
     struct max_rows_of_any_rank_in_round capacity;
@@ -484,9 +485,9 @@ struct row_capacity_cache_entry {
 /* The state of emission. */
 struct emit {
     struct ir *ir;
-    const struct choices *choices;         /* their model is the share of one tensor rank */
-    unsigned planned_memory_mask;          /* bit m: buffers of memory m get offsets */
-    const struct transformer *whole_model; /* the whole model */
+    const struct choices *choices;          /* their model is the share of one tensor rank */
+    unsigned mask_of_memories_with_offsets; /* bit m: buffers of memory m get offsets */
+    const struct transformer *whole_model;  /* the whole model */
     struct repeats repeats; /* the iterations that the list leaves out; all-zero: none */
     struct arena arena;
     /* the bytes that layers keep besides what the schedule's ops read */
@@ -500,11 +501,11 @@ struct emit {
     struct emit_unit unit;
     struct emit_weights weights;
     struct emit_narrow narrow;
-    struct emit_combined_fwd_bwd combined;
+    struct emit_combined_fwd_bwd combined_fwd_bwd;
     /* [sequences of a rank]; NULL: each sequence is one document */
     const struct sequence_document_facts *sequence_document_facts;
-    /* [row_capacity_cache_count] the answers of row_use_capacity() so far, kept since several layers ask for the same
-     * one */
+    /* [row_capacity_cache_count] the answers of row_use_max_rows_of_any_rank() so far, kept since several layers ask
+     * for the same one */
     struct row_capacity_cache_entry *row_capacity_cache;
     uint32_t row_capacity_cache_count;
     size_t row_capacity_cache_allocated;
@@ -514,8 +515,8 @@ struct emit {
     /* the log-sum-exp of each row of logits in the last piece of the loss */
     struct view loss_lse_of_last_piece;
 
-    struct op_tags tags; /* given to every op that is emitted */
-    uint16_t guard;      /* given to every op that is emitted; IR_NONE16: none */
+    struct op_tags op_tags; /* given to every op that is emitted */
+    uint16_t guard;         /* given to every op that is emitted; IR_NONE16: none */
     /* the last compute op before the backward of attention's output projection, after which FPDT's first fetches
      * start */
     op_id last_compute_before_wo_backward;
@@ -595,10 +596,10 @@ bool weight_is_stored(const struct emit *e, enum weight weight);
 bool weight_is_frozen(const struct emit *e, enum weight weight);
 /* Returns the gradient of a weight. Sets *accumulate if some op has written it, so that the next op must add to it.
  * From now on the gradient counts as written. If the framework zeroes gradients in passes of their own
- * (weights_have_zero_and_check_passes()), emits that pass before the first write to the bundle's gradient. */
+ * (weights_have_zeroing_and_nan_checks()), emits that pass before the first write to the bundle's gradient. */
 struct view grad_view(struct emit *e, uint32_t part, enum weight weight, bool *accumulate);
 
-/* ---- ops: each gets the labels e->tags and the guard e->guard ---- */
+/* ---- ops: each gets the labels e->op_tags and the guard e->guard ---- */
 op_id emit_op(struct emit *e, uint8_t stream, const struct work *work, const struct view *read,
               uint32_t reads, const struct view *write, uint32_t writes);
 
@@ -677,10 +678,10 @@ void emit_deferred_gradients(struct emit *e, struct deferred_gradient_list *defe
 /* With --expert-overlap delayed-wgrad: emits the gradients that have been deferred so far; later ones are deferred
  * again. Does nothing without that option, since pipelines that split backwards compute the deferred gradients in
  * actions of their own. */
-void emit_delayed_gradients(struct emit *e);
+void emit_gradients_delayed_for_overlap(struct emit *e);
 /* Adds to the gradients of weights the late products (struct late_gradient_product) of all calls of emit_weight_grad()
  * since the last call. Does nothing if there are none. */
-void emit_late_gradients(struct emit *e);
+void emit_add_late_products_to_grads(struct emit *e);
 void emit_add(struct emit *e, struct view a, struct view b, struct view y);
 /* Emits y = a + b + bias on every row; an empty `bias` is left out. */
 void emit_add_bias(struct emit *e, struct view a, struct view b, struct view bias, struct view y);
@@ -693,11 +694,13 @@ void emit_norm_backward(struct emit *e, uint32_t part, enum weight weight, struc
                         int64_t cols);
 /* Makes the buffer of the statistics that emit_norm() writes: rstd [rows], or mean and rstd [rows, 2]. It has room for
  * `beside` more bytes, which an implementation keeps for the norm's backward (schedule/choices/kept.h). */
-struct view emit_norm_stats(struct emit *e, enum weight weight, int64_t rows, int64_t beside);
+struct view emit_new_norm_stats_tensor(struct emit *e, enum weight weight, int64_t rows,
+                                       int64_t beside);
 /* Returns a new tensor of the residual stream, [rows, hidden], in the compute dtype. If the framework keeps the stream
  * in fp32, the buffer has room for that, and the tensor is its first part. */
-struct view emit_residual_stream(struct emit *e);
-/* Returns the tensor of the residual stream that is in buffer x, without the room that emit_residual_stream() adds. */
+struct view emit_new_residual_stream_tensor(struct emit *e);
+/* Returns the tensor of the residual stream that is in buffer x, without the room that
+ * emit_new_residual_stream_tensor() adds. */
 struct view view_of_residual(const struct emit *e, buffer_id x);
 
 /* Products in 8 or 4 bits (schedule/emit/narrow.c).
@@ -756,8 +759,8 @@ void emit_record_recomputed_module(struct emit *e, enum recompute_module module,
 /* --- positions of tokens --- */
 /* Return the positions of the unit's tokens in one sequence. view_of_unit_positions(): of the tokens of this rank and
  * its tensor ranks. view_of_head_group_positions(): of the tokens of its head group. If documents determine how a
- * sequence is cut, it is sequence number e->unit.positions_sequence of the micro-batch; else all sequences have the
- * same positions. */
+ * sequence is cut, it is sequence number e->unit.positions_sequence_index of the micro-batch; else all sequences have
+ * the same positions. */
 struct view view_of_unit_positions(const struct emit *e);
 struct view view_of_head_group_positions(const struct emit *e);
 /* Returns the positions of this tensor rank's own tokens, for ops that each tensor rank does on its own rows. */

@@ -6,9 +6,9 @@
 /* Returns the current layer's bundle of stored weights if its parameters are in `buffer`, else IR_NONE. */
 static uint32_t stored_bundle_of_buffer(const struct emit *e, buffer_id buffer)
 {
-    if (e->choices->frozen_weights == FROZEN_STORAGE_16BIT || e->tags.layer == IR_NONE16)
+    if (e->choices->frozen_weights == FROZEN_STORAGE_16BIT || e->op_tags.layer == IR_NONE16)
         return IR_NONE;
-    const uint32_t bundle = e->weights.part[e->tags.layer].stored_bundle;
+    const uint32_t bundle = e->weights.part[e->op_tags.layer].stored_bundle;
     return bundle != IR_NONE && e->weights.bundle[bundle].param.i == buffer.i ? bundle : IR_NONE;
 }
 

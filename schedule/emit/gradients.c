@@ -4,11 +4,11 @@
  *
  * Deferred: the product is only recorded, in the list e->weights.deferred, and emit_deferred_gradients() emits what a
  * list holds. Pipelines that split backwards (zb-1p, zb-v) do so in an action several units later; with
- * --expert-overlap delayed-wgrad, emit_delayed_gradients() does so later in the same layer. Column sums, the gradients
- * of biases, are deferred as well.
+ * --expert-overlap delayed-wgrad, emit_gradients_delayed_for_overlap() does so later in the same layer. Column sums,
+ * the gradients of biases, are deferred as well.
  *
- * Late: the product is computed at once, but into a 16-bit buffer of its own. emit_late_gradients() adds it to the
- * gradient after the backward of the micro-batch (profile switch adds_grads_after_backward).
+ * Late: the product is computed at once, but into a 16-bit buffer of its own. emit_add_late_products_to_grads() adds it
+ * to the gradient after the backward of the micro-batch (profile switch adds_grads_after_backward).
  *
  * A weight gradient to which several pieces of the tokens contribute may be summed in an fp32 buffer of its own
  * (emit_fp32_sum_begin()): the buffer is filled with zeros, the product of each piece in the compute dtype is added,
@@ -69,7 +69,7 @@ static void defer_gradient(struct emit *e, struct deferred_gradient what)
     struct deferred_gradient_list *to = e->weights.deferred;
     struct deferred_gradient *row = arena_alloc(&e->arena, sizeof *row);
     *row = what;
-    row->tags = e->tags;
+    row->op_tags = e->op_tags;
     if (to->end == NULL)
         to->end = &to->first;
     *to->end = row;
@@ -78,11 +78,11 @@ static void defer_gradient(struct emit *e, struct deferred_gradient what)
 
 void emit_deferred_gradients(struct emit *e, struct deferred_gradient_list *deferred_gradient_list)
 {
-    struct op_tags tags = e->tags;
+    struct op_tags tags = e->op_tags;
     for (const struct deferred_gradient *row = deferred_gradient_list->first; row != NULL;
          row = row->next) {
-        e->tags = row->tags;
-        e->tags.phase = PHASE_WEIGHT_GRADIENT;
+        e->op_tags = row->op_tags;
+        e->op_tags.phase = PHASE_WEIGHT_GRADIENT;
         /* a row with m > 0 is a product, one with m = 0 a column sum */
         if (row->m > 0 && weight_is_of_experts(row->weight))
             emit_expert_grad(e, row->part, row->weight, row->dy, row->x, row->m, row->n,
@@ -98,10 +98,10 @@ void emit_deferred_gradients(struct emit *e, struct deferred_gradient_list *defe
                                   row->n);
     }
     *deferred_gradient_list = (struct deferred_gradient_list){0};
-    e->tags = tags;
+    e->op_tags = tags;
 }
 
-void emit_delayed_gradients(struct emit *e)
+void emit_gradients_delayed_for_overlap(struct emit *e)
 {
     struct deferred_gradient_list *delayed = e->weights.deferred;
     if (delayed == NULL || e->choices->expert_overlap != EXPERT_OVERLAP_DELAYED_WGRAD)
@@ -111,25 +111,25 @@ void emit_delayed_gradients(struct emit *e)
     e->weights.deferred = delayed;
 }
 
-/* Records a product for emit_late_gradients(), which adds it to the gradient `to` or, if `accumulate` is false, casts
- * it into `to`. */
-static void record_late_gradient(struct emit *e, struct view product, struct view to,
-                                 bool accumulate)
+/* Records a product for emit_add_late_products_to_grads(), which adds it to the gradient `to` or, if `accumulate` is
+ * false, casts it into `to`. */
+static void record_late_gradient_product(struct emit *e, struct view product, struct view to,
+                                         bool accumulate)
 {
     struct late_gradient_product *row = arena_alloc(&e->arena, sizeof *row);
     *row = (struct late_gradient_product){
-        .product = product, .to = to, .accumulate = accumulate, .tags = e->tags};
+        .product = product, .to = to, .accumulate = accumulate, .op_tags = e->op_tags};
     if (e->weights.late_end == NULL)
         e->weights.late_end = &e->weights.late;
     *e->weights.late_end = row;
     e->weights.late_end = &row->next;
 }
 
-void emit_late_gradients(struct emit *e)
+void emit_add_late_products_to_grads(struct emit *e)
 {
-    const struct op_tags tags = e->tags;
+    const struct op_tags tags = e->op_tags;
     for (const struct late_gradient_product *row = e->weights.late; row != NULL; row = row->next) {
-        e->tags = row->tags;
+        e->op_tags = row->op_tags;
         if (row->accumulate)
             emit_add(e, row->to, row->product, row->to);
         else
@@ -137,7 +137,7 @@ void emit_late_gradients(struct emit *e)
     }
     e->weights.late = NULL;
     e->weights.late_end = NULL;
-    e->tags = tags;
+    e->op_tags = tags;
 }
 
 void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct view dy,
@@ -176,7 +176,7 @@ void emit_weight_grad(struct emit *e, uint32_t part, enum weight weight, struct 
     e->narrow.is_router = false;
     emit_op(e, e->stream.compute, &work, read, reads, &product, 1);
     if (late)
-        record_late_gradient(e, product, dw, accumulate);
+        record_late_gradient_product(e, product, dw, accumulate);
     else if (apart && accumulate)
         emit_add(e, dw, product, dw);
     else if (apart)

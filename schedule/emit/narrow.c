@@ -37,7 +37,7 @@ void emit_narrow_forget_all_copies(struct emit *e)
     e->narrow.count = 1; /* row 0 is not used, since 0 stands for none */
     if (e->narrow.first_narrow_copy_of_buffer != NULL)
         memset(e->narrow.first_narrow_copy_of_buffer, 0,
-               e->narrow.buffer_count * sizeof *e->narrow.first_narrow_copy_of_buffer);
+               e->narrow.buffer_capacity * sizeof *e->narrow.first_narrow_copy_of_buffer);
 }
 
 void emit_narrow_release(struct emit *e)
@@ -50,14 +50,14 @@ void emit_narrow_release(struct emit *e)
 static struct narrow_copies_of_tensor *find_or_add_narrow_copies(struct emit *e, struct view x)
 {
     struct emit_narrow *n = &e->narrow;
-    if (x.buffer.i >= n->buffer_count) {
-        size_t capacity = n->buffer_count;
+    if (x.buffer.i >= n->buffer_capacity) {
+        size_t capacity = n->buffer_capacity;
         n->first_narrow_copy_of_buffer =
             heap_grow(n->first_narrow_copy_of_buffer, &capacity, x.buffer.i + 1u,
                       sizeof *n->first_narrow_copy_of_buffer);
-        memset(n->first_narrow_copy_of_buffer + n->buffer_count, 0,
-               (capacity - n->buffer_count) * sizeof *n->first_narrow_copy_of_buffer);
-        n->buffer_count = (uint32_t)capacity;
+        memset(n->first_narrow_copy_of_buffer + n->buffer_capacity, 0,
+               (capacity - n->buffer_capacity) * sizeof *n->first_narrow_copy_of_buffer);
+        n->buffer_capacity = (uint32_t)capacity;
     }
     for (uint32_t i = n->first_narrow_copy_of_buffer[x.buffer.i]; i != 0; i = n->copies[i].next_row)
         if (n->copies[i].source.begin == x.begin && n->copies[i].source.count == x.count)
@@ -74,8 +74,8 @@ static struct narrow_copies_of_tensor *find_or_add_narrow_copies(struct emit *e,
 /* Returns whether a product that is emitted now multiplies in 8 or 4 bits. */
 static bool is_narrow(const struct emit *e)
 {
-    return e->tags.region == REGION_LINEAR && e->tags.layer != IR_NONE16 && !e->narrow.is_router &&
-           products_layer_is_narrow(e->choices, e->tags.layer);
+    return e->op_tags.region == REGION_LINEAR && e->op_tags.layer != IR_NONE16 &&
+           !e->narrow.is_router && products_layer_is_narrow(e->choices, e->op_tags.layer);
 }
 
 /* Returns whether the parameters that products read now stay whole during the step. */
@@ -121,7 +121,7 @@ static bool recomputes_copy(const struct emit *e, struct view copy)
 static void forget_weight_copies(struct emit *e, struct view w)
 {
     struct narrow_copies_of_tensor *copies = find_or_add_narrow_copies(e, w);
-    const struct op_tags *made = &copies->op_tags, *now = &e->tags;
+    const struct op_tags *made = &copies->op_tags, *now = &e->op_tags;
     if (keeps_weight_copies(e))
         return;
     if (made->micro_batch != now->micro_batch ||
@@ -201,7 +201,7 @@ static void emit_quantise(struct emit *e, enum operand_of_linear_layer role, str
                                      .route = size.route,
                                      .dealt = size.dealt}};
     const int64_t count = size.rows * size.cols;
-    struct view write[4];
+    struct view written_views[4];
     uint32_t writes = 0;
     assert(count == (int64_t)x.count);
     for (int t = 0; t < 2; t++) {
@@ -213,15 +213,15 @@ static void emit_quantise(struct emit *e, enum operand_of_linear_layer role, str
         struct view scales = emit_tensor(e, "scales", category, scaling_scale_dtype(scaling),
                                          scaling_layout_scale_count(&layout), 0);
         struct narrow_copies_of_tensor *copies = find_or_add_narrow_copies(e, x);
-        copies->data[t] = write[writes++] = data;
-        copies->scales[t] = write[writes++] = scales;
+        copies->data[t] = written_views[writes++] = data;
+        copies->scales[t] = written_views[writes++] = scales;
         /* recomputation does not make these copies again */
         if (role == ROLE_WEIGHT && keeps_weight_copies(e)) {
             saved_buffers_add(&e->buffers_never_recomputed, data.buffer);
             saved_buffers_add(&e->buffers_never_recomputed, scales.buffer);
         }
     }
-    emit_op(e, e->stream.compute, &work, &x, 1, write, writes);
+    emit_op(e, e->stream.compute, &work, &x, 1, written_views, writes);
 }
 
 /* Makes the transposed copy of x, a tensor that was gathered in 8 bits or a quantised weight, by transposing its copy
@@ -274,7 +274,7 @@ static void use_primary_weight_as_narrow_copy(struct emit *e, struct view w,
 
 /* If x is some rows of a tensor of which tensor ranks gathered only the 8-bit copy, records these rows of that copy,
  * with its scale, as the copy of x. */
-static void use_rows_of_gathered_copy(struct emit *e, struct view x)
+static void record_rows_of_gathered_copy(struct emit *e, struct view x)
 {
     const struct emit_narrow *n = &e->narrow;
     if (find_or_add_narrow_copies(e, x)->data[0].count > 0)
@@ -306,7 +306,7 @@ static struct view make_or_find_narrow_copy(struct emit *e, enum operand_of_line
         forget_weight_copies(e, x);
         use_primary_weight_as_narrow_copy(e, x, size);
     } else
-        use_rows_of_gathered_copy(e, x);
+        record_rows_of_gathered_copy(e, x);
     if (find_or_add_narrow_copies(e, x)->data[turned].count == 0 &&
         find_or_add_narrow_copies(e, x)->has_copies_only)
         transpose_gathered_copy(e, role, x, size.rows);

@@ -14,7 +14,7 @@ void op_list_push(struct op_list *list, op_id op)
     list->op[list->count++] = op.i;
 }
 
-void op_list_init(struct op_list *list, const struct ir *ir)
+void op_list_fill_from_ir(struct op_list *list, const struct ir *ir)
 {
     *list = (struct op_list){.count = ir->op.count, .capacity = ir->op.count};
     list->op = heap_alloc(ir->op.count, sizeof *list->op);

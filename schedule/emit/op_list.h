@@ -20,7 +20,7 @@ void op_list_release(struct op_list *list);
 void op_list_push(struct op_list *list, op_id op);
 
 /* Fills the list with the ops of the ir in the order in which they were emitted. */
-void op_list_init(struct op_list *list, const struct ir *ir);
+void op_list_fill_from_ir(struct op_list *list, const struct ir *ir);
 
 /* Returns the last op of a stream among the first `count` of the list; IR_NONE: there is none. */
 op_id op_list_last_on_stream(const struct op_list *list, uint32_t count, const struct ir *ir,

@@ -142,7 +142,8 @@ static void add_all_mesh_axes(struct emit *e, struct mesh_axis_parts *axes, uint
     if (c->tp > copies)
         add_axis(ir, axes, &(struct mesh_part){"tp", 0, MESH_PART_TP, 0}, "", c->tp / copies);
     if (copies > 1)
-        add_axis(ir, axes, &(struct mesh_part){"tp_copy", 0, MESH_PART_TP_COPY, 0}, "", copies);
+        add_axis(ir, axes, &(struct mesh_part){"tp_copy", 0, MESH_PART_SAME_KV_HEADS, 0}, "",
+                 copies);
 }
 
 /* Makes the two groups of ranks for a set of weights. shard_group: the ranks along the axes `cut`, which share one
@@ -175,7 +176,7 @@ void emit_mesh(struct emit *e)
     uint32_t sharded = runs.axes[0], ep = runs.axes[1];
     bool two = c->ring_window > 1 && c->ring_window < c->cp;
     uint32_t hp = axis_mask_of_mesh_part(&axes, MESH_PART_HP),
-             copy = axis_mask_of_mesh_part(&axes, MESH_PART_TP_COPY);
+             copy = axis_mask_of_mesh_part(&axes, MESH_PART_SAME_KV_HEADS);
     uint32_t tp = axis_mask_of_mesh_part(&axes, MESH_PART_TP) | copy;
     ep |= c->ep > 1 ? tp : 0;
     uint32_t all = ((1u << axes.count) - 1) & ~tp;
@@ -210,9 +211,9 @@ void emit_mesh(struct emit *e)
     if (c->ep > 1)
         e->group.experts = make_weight_ranks(ir, &plain, all & ~ep, sharded & ~ep, "expert_shard",
                                              "expert_replica");
-    e->group.group_with_all_gradients = IR_NONE16;
+    e->group.group_for_gradient_norm = IR_NONE16;
     if (weights_clip_gradients(c))
-        e->group.group_with_all_gradients = add_group(
+        e->group.group_for_gradient_norm = add_group(
             ir, "norm", &plain,
             sharded | ep | tp | (stages > 1 ? axis_mask_of_mesh_part(&axes, MESH_PART_PP) : 0));
     e->group.group_seen_by_attention_core =
@@ -225,8 +226,8 @@ void emit_mesh(struct emit *e)
         e->group.group_of_first_and_last_stages = ir_add_group(ir, "ends", &ends, 1);
 }
 
-uint16_t multiplex_group_of_stages(struct emit *e, const char *what,
-                                   struct stages_sharing_subsequence share)
+uint16_t multiplex_group_of_sharing_stages(struct emit *e, const char *what,
+                                           struct stages_sharing_subsequence share)
 {
     char name[MESH_NAME_MAX];
     struct axis_coordinate_set axis =

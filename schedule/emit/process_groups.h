@@ -14,7 +14,7 @@ void emit_begin_role(struct emit *e, uint32_t stage);
 /* Returns the group of the ranks that differ only in their stage, over the stages of `share`. Its name is `what` and
  * the stages. A group's collectives run in one order on all members, so each stream needs a group of its own: callers
  * give each stream another `what`. */
-uint16_t multiplex_group_of_stages(struct emit *e, const char *what,
-                                   struct stages_sharing_subsequence share);
+uint16_t multiplex_group_of_sharing_stages(struct emit *e, const char *what,
+                                           struct stages_sharing_subsequence share);
 
 #endif

@@ -28,8 +28,8 @@ static bool tokens_are_replicated(const struct emit *e)
  * layers that multiply in 8 or 4 bits do not have it. */
 static bool uses_async_plan(const struct emit *e)
 {
-    return e->choices->tensor_plan == TENSOR_PLAN_ASYNC && e->tags.layer != IR_NONE16 &&
-           !products_layer_is_narrow(e->choices, e->tags.layer);
+    return e->choices->tensor_plan == TENSOR_PLAN_ASYNC && e->op_tags.layer != IR_NONE16 &&
+           !products_layer_is_narrow(e->choices, e->op_tags.layer);
 }
 
 /* Returns the number of pieces in which `own` rows of each tensor rank are gathered or reduced. For
@@ -147,7 +147,7 @@ struct view tensor_gather(struct emit *e, struct view x, int64_t cols, enum tens
         return x;
     if (!emit_narrow_gathers_in_8_bits(e))
         return gather_from_tensor_ranks(e, x, cols, order, stem, held);
-    const bool gradient = e->tags.phase == PHASE_BACKWARD && !held;
+    const bool gradient = e->op_tags.phase == PHASE_BACKWARD && !held;
     struct view part = emit_narrow_copy_of_own_rows(e, gradient, x, cols,
                                                     e->tensor.tensor_comm_stream, e->tensor.group);
     struct view y = emit_compute_tensor(e, stem, CATEGORY_COMMUNICATION,
@@ -180,7 +180,7 @@ void tensor_gather_to(struct emit *e, struct view x, struct view y)
     emit_tensor_group_collective(e, WORK_ALL_GATHER, x, y);
 }
 
-struct view tensor_own_part(struct emit *e, struct view x, const char *stem)
+struct view tensor_deliver_own_part(struct emit *e, struct view x, const char *stem)
 {
     assert(e->tensor.size > 1);
     struct view y =

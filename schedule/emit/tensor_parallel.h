@@ -56,7 +56,7 @@ void tensor_emit_unread_reduction(struct emit *e, struct view x);
 void tensor_gather_to(struct emit *e, struct view x, struct view y);
 /* Returns this rank's equal part of x, where x is the same on all tensor ranks. An op has the same operand on every
  * rank, so it cannot select a part by rank; an all-to-all delivers the part instead. */
-struct view tensor_own_part(struct emit *e, struct view x, const char *stem);
+struct view tensor_deliver_own_part(struct emit *e, struct view x, const char *stem);
 /* Sums all tensor ranks' x[rows, cols] and writes this rank's rows of the sum to y. If every rank has all tokens, it
  * writes the whole sum; then x and y are the same view. */
 void tensor_reduce_scatter(struct emit *e, struct view x, struct view y,

@@ -43,23 +43,24 @@ static int compare_runs_by_position(const void *left, const void *right)
 
 struct owned_run *deal_runs_sorted_by_position(const struct token_deal *deal)
 {
-    struct owned_run *owned =
-        heap_alloc(deal->first_run[deal->rank_count] + (size_t)1, sizeof *owned);
+    struct owned_run *owned_runs =
+        heap_alloc(deal->first_run[deal->rank_count] + (size_t)1, sizeof *owned_runs);
     for (uint32_t rank = 0; rank < deal->rank_count; rank++)
         for (uint32_t i = deal->first_run[rank]; i < deal->first_run[rank + 1]; i++)
-            owned[i] = (struct owned_run){&deal->run[i], rank};
-    qsort(owned, deal->first_run[deal->rank_count], sizeof *owned, compare_runs_by_position);
-    return owned;
+            owned_runs[i] = (struct owned_run){&deal->run[i], rank};
+    qsort(owned_runs, deal->first_run[deal->rank_count], sizeof *owned_runs,
+          compare_runs_by_position);
+    return owned_runs;
 }
 
 struct token_share *deal_shares_of_runs(const struct token_deal *deal, uint32_t *count)
 {
     uint32_t runs = *count = deal->first_run[deal->rank_count];
-    struct owned_run *owned = deal_runs_sorted_by_position(deal);
+    struct owned_run *owned_runs = deal_runs_sorted_by_position(deal);
     struct token_share *share = heap_alloc(runs + (size_t)1, sizeof *share);
     for (uint32_t i = 0; i < runs; i++)
-        share[i] = (struct token_share){owned[i].run->row_count, owned[i].owner};
-    free(owned);
+        share[i] = (struct token_share){owned_runs[i].run->row_count, owned_runs[i].owner};
+    free(owned_runs);
     return share;
 }
 

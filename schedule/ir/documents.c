@@ -75,7 +75,7 @@ bool documents_are_single(const struct documents *d)
     return true;
 }
 
-bool documents_are_dealt(const struct documents *d)
+bool documents_have_token_deal(const struct documents *d)
 {
     for (uint32_t l = 0; l < d->list_count; l++)
         if (d->list[l].deal != NULL)
@@ -126,7 +126,7 @@ uint32_t documents_first_equal_sequence(const struct documents *d, uint32_t sequ
     return sequence;
 }
 
-uint32_t document_at(const struct document_list *list, int64_t position)
+uint32_t document_index_at_position(const struct document_list *list, int64_t position)
 {
     uint32_t low = 0, high = list->document_count - 1;
     while (low < high) {

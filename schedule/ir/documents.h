@@ -65,7 +65,7 @@ const struct document_list *documents_of_sequence(const struct documents *docume
 bool documents_are_single(const struct documents *documents);
 
 /* True if some list deals the tokens of its sequence. */
-bool documents_are_dealt(const struct documents *documents);
+bool documents_have_token_deal(const struct documents *documents);
 /* True if some list says which rank computes which tile. */
 bool documents_have_tile_plan(const struct documents *documents);
 
@@ -82,9 +82,9 @@ bool documents_equal_on_ranks(const struct documents *documents, uint32_t ranks)
 uint32_t documents_first_equal_sequence(const struct documents *documents, uint32_t sequence,
                                         uint32_t ranks);
 
-/* document_at() returns the number of the document that has the position; document_begin() returns the first position
- * of a document. */
-uint32_t document_at(const struct document_list *list, int64_t position);
+/* document_index_at_position() returns the number of the document that has the position; document_begin() returns the
+ * first position of a document. */
+uint32_t document_index_at_position(const struct document_list *list, int64_t position);
 static inline int64_t document_begin(const struct document_list *list, uint32_t document)
 {
     return document > 0 ? list->document_end[document - 1] : 0;

@@ -55,7 +55,7 @@ const char *const binding_names[BINDING_KIND_COUNT] = {
     [BINDING_POSITIONS] = "positions", [BINDING_LOSS] = "loss",
 };
 
-const char *const guard_signs[GUARD_TEST_COUNT] = {"<", ">=", "=="};
+const char *const guard_signs[GUARD_COMPARISON_COUNT] = {"<", ">=", "=="};
 
 bool ir_is_valid_name(const char *name, size_t size)
 {

@@ -99,12 +99,12 @@ struct view {
 };
 
 /* A range of elements without its buffer. It is stored separately, since many buffers share few ranges. */
-struct ir_extent {
+struct ir_element_extent {
     uint64_t begin, count;
 };
 struct ir_range {
     buffer_id buffer;
-    uint32_t extent; /* row of ir.extent */
+    uint32_t extent_row; /* row of ir.extent */
 };
 
 struct stream {
@@ -244,7 +244,7 @@ struct ir {
     uint32_t shape_count, shape_capacity;
     struct dims *dims; /* interned */
     uint32_t dims_count, dims_capacity;
-    struct ir_extent *extent; /* interned */
+    struct ir_element_extent *extent; /* interned */
     uint32_t extent_count, extent_capacity;
     const char **word; /* interned texts (name stems) */
     uint32_t word_count, word_capacity;
@@ -298,10 +298,19 @@ uint16_t ir_add_bundle(struct ir *ir, struct bundle bundle);
 uint16_t ir_add_binding(struct ir *ir, struct binding binding);
 
 /* The tables in which ir_find_by_name() finds rows; ir_find_buffer() finds buffers. */
-enum ir_table { IR_GROUP, IR_ROLE, IR_STREAM, IR_TENSOR, IR_BUNDLE, IR_WORD, IR_TABLE_COUNT };
-const char *ir_name_of(const struct ir *ir, enum ir_table table, uint32_t row);
+enum ir_table_with_names {
+    IR_GROUP,
+    IR_ROLE,
+    IR_STREAM,
+    IR_TENSOR,
+    IR_BUNDLE,
+    IR_WORD,
+    IR_TABLE_COUNT
+};
+const char *ir_name_of(const struct ir *ir, enum ir_table_with_names table, uint32_t row);
 /* Returns the row of the table with that name; IR_NONE if there is none. */
-uint32_t ir_find_by_name(const struct ir *ir, enum ir_table table, const char *name, size_t size);
+uint32_t ir_find_by_name(const struct ir *ir, enum ir_table_with_names table, const char *name,
+                         size_t size);
 
 /* ---- tables with many rows ---- */
 struct buffer_desc {
@@ -356,9 +365,9 @@ void ir_set_free_set(struct ir *ir, buffer_id buffer, const op_id *ops, uint16_t
 /* Does what ir_set_free_set() does, with ops that the caller writes to ir_free_set() afterwards. */
 void ir_open_free_set(struct ir *ir, uint32_t buffer, uint16_t count);
 
-/* ir_add_extent() returns the row of an extent in ir.extent, and adds the extent if it is new. ir_add_range() always
- * adds a row to ir.range, and returns it. Both are for passes that write operands themselves. */
-uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent);
+/* ir_add_element_extent() returns the row of an extent in ir.extent, and adds the extent if it is new. ir_add_range()
+ * always adds a row to ir.range, and returns it. Both are for passes that write operands themselves. */
+uint32_t ir_add_element_extent(struct ir *ir, struct ir_element_extent extent);
 uint32_t ir_add_range(struct ir *ir, struct ir_range range);
 
 /* Returns the free set of a buffer, ir.buffer.free_count[] ops; valid until rows are added. */
@@ -428,7 +437,7 @@ static inline uint32_t ir_touched_buffer(const struct ir *ir, uint32_t op, uint3
 static inline struct view ir_range_view(const struct ir *ir, uint32_t row)
 {
     const struct ir_range *range = &ir->range[row];
-    const struct ir_extent *extent = &ir->extent[range->extent];
+    const struct ir_element_extent *extent = &ir->extent[range->extent_row];
     return (struct view){range->buffer, extent->begin, extent->count};
 }
 /* Returns the bytes of a buffer that is bound to a bundle whose storage is not 16bit: the bytes of the codes of
@@ -461,6 +470,6 @@ extern const char *const category_labels[CATEGORY_COUNT];
 extern const char *const phase_names[PHASE_COUNT];
 extern const char *const region_names[REGION_COUNT];
 extern const char *const binding_names[BINDING_KIND_COUNT];
-extern const char *const guard_signs[GUARD_TEST_COUNT];
+extern const char *const guard_signs[GUARD_COMPARISON_COUNT];
 
 #endif

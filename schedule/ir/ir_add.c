@@ -9,7 +9,7 @@
 /* ---- tables with few rows ---- */
 
 /* Enters the name of a new row into the index of its table. */
-static void index_name_of_new_row(struct ir *ir, enum ir_table table, const char *name,
+static void index_name_of_new_row(struct ir *ir, enum ir_table_with_names table, const char *name,
                                   uint32_t row)
 {
     size_t size = strlen(name);
@@ -18,7 +18,7 @@ static void index_name_of_new_row(struct ir *ir, enum ir_table table, const char
 }
 
 /* Copies a name to `target`, a member of the row, and enters it into the index as index_name_of_new_row() does. */
-static void copy_name(struct ir *ir, enum ir_table table, char target[MESH_NAME_MAX],
+static void copy_name(struct ir *ir, enum ir_table_with_names table, char target[MESH_NAME_MAX],
                       const char *name, uint32_t row)
 {
     assert(strlen(name) < MESH_NAME_MAX);
@@ -111,10 +111,11 @@ uint8_t ir_add_stream(struct ir *ir, const char *name, enum stream_class stream_
 
 uint16_t ir_add_guard(struct ir *ir, struct guard guard)
 {
-    assert(guard.group < ir->group_count && guard.test < GUARD_TEST_COUNT);
+    assert(guard.group < ir->group_count && guard.comparison_kind < GUARD_COMPARISON_COUNT);
     for (uint32_t i = 0; i < ir->guard_count; i++) {
         const struct guard *row = &ir->guard[i];
-        if (row->group == guard.group && row->test == guard.test && row->value == guard.value)
+        if (row->group == guard.group && row->comparison_kind == guard.comparison_kind &&
+            row->value == guard.value)
             return (uint16_t)i;
     }
     assert(ir->guard_count < ROWS_WITH_16_BIT_IDS_MAX);
@@ -354,7 +355,7 @@ void ir_set_work(struct ir *ir, uint32_t op, const struct work *work)
     ir->op.shape[op] = intern_work(ir, key, work_kind_info(work->kind)->param_count);
 }
 
-uint32_t ir_add_extent(struct ir *ir, struct ir_extent extent)
+uint32_t ir_add_element_extent(struct ir *ir, struct ir_element_extent extent)
 {
     struct id_map *map = &ir_index(ir)->extent;
     uint64_t hash = hash_word(hash_word(0, extent.begin), extent.count);
@@ -379,11 +380,11 @@ uint32_t ir_add_range(struct ir *ir, struct ir_range range)
  * (what is written is soon read), so a small table of recent rows finds most of them. */
 static uint32_t intern_range(struct ir *ir, struct ir_range range)
 {
-    uint64_t hash = hash_word(0, (uint64_t)range.buffer.i << 32 | range.extent);
+    uint64_t hash = hash_word(0, (uint64_t)range.buffer.i << 32 | range.extent_row);
     uint32_t *recent =
         &ir_index(ir)->recent_ranges_by_hash[hash_fold_to_32_bits(hash) % IR_RECENT_RANGES];
     if (*recent < ir->range_count && ir->range[*recent].buffer.i == range.buffer.i &&
-        ir->range[*recent].extent == range.extent)
+        ir->range[*recent].extent_row == range.extent_row)
         return *recent;
     return *recent = ir_add_range(ir, range);
 }
@@ -395,7 +396,8 @@ static inline uint32_t intern_view_as_operand(struct ir *ir, const struct view *
     if (view->begin == 0 && view->count == elements)
         return view->buffer.i;
     assert(view->count >= 1 && view->begin < elements && view->count <= elements - view->begin);
-    uint32_t extent = ir_add_extent(ir, (struct ir_extent){view->begin, view->count});
+    uint32_t extent =
+        ir_add_element_extent(ir, (struct ir_element_extent){view->begin, view->count});
     return IR_OPERAND_IS_RANGE_ROW | intern_range(ir, (struct ir_range){view->buffer, extent});
 }
 

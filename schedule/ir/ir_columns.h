@@ -10,7 +10,7 @@
 #define ROWS_WITH_16_BIT_IDS_MAX ((uint64_t)IR_NONE16 - 1)
 
 /* Returns the new capacity of a table that has room for `capacity` rows and must have room for `needed` rows. */
-uint32_t ir_capacity_for(uint32_t capacity, uint64_t needed);
+uint32_t ir_grown_capacity(uint32_t capacity, uint64_t needed);
 
 /* Make room for `more` rows in all columns. */
 void ir_grow_buffers(struct buffer_table *table, uint64_t more);
@@ -21,7 +21,7 @@ void ir_grow_ops(struct op_table *table, uint64_t more);
     do {                                                                                           \
         uint64_t needed_ = (uint64_t)(ir)->name##_count + (more);                                  \
         if (needed_ > (ir)->name##_capacity) {                                                     \
-            (ir)->name##_capacity = ir_capacity_for((ir)->name##_capacity, needed_);               \
+            (ir)->name##_capacity = ir_grown_capacity((ir)->name##_capacity, needed_);             \
             (ir)->name = heap_realloc((ir)->name, (ir)->name##_capacity, sizeof *(ir)->name);      \
         }                                                                                          \
     } while (0)

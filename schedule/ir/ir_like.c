@@ -40,7 +40,7 @@ void ir_redirect_operand(struct ir *ir, uint32_t op, uint32_t k, buffer_id buffe
     if (!(*operand & IR_OPERAND_IS_RANGE_ROW)) {
         *operand = buffer.i;
     } else if (ir_buffer_of_operand(ir, *operand) != buffer.i) {
-        uint32_t extent = ir->range[*operand & ~IR_OPERAND_IS_RANGE_ROW].extent;
+        uint32_t extent = ir->range[*operand & ~IR_OPERAND_IS_RANGE_ROW].extent_row;
         *operand = IR_OPERAND_IS_RANGE_ROW | ir_add_range(ir, (struct ir_range){buffer, extent});
     }
 }

@@ -15,10 +15,10 @@
 /* Parses the first line that has words, which must name the version. */
 static bool parse_version_line(struct parser *p)
 {
-    struct word word = parse_word(p);
+    struct word word = parse_next_word(p);
     while (word.size == 0 && cursor_next_line(&p->cursor))
-        word = parse_word(p);
-    struct word second = parse_word(p);
+        word = parse_next_word(p);
+    struct word second = parse_next_word(p);
     if (!word_is(word, "longhaul") || !word_is(second, "schedule"))
         return parse_error(p, word.at,
                            "neither a recorded step of `python -m longhaul.record` nor a schedule, "

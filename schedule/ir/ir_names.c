@@ -24,7 +24,7 @@ size_t ir_split_name(const char *name, size_t size, uint32_t *number)
     return stem;
 }
 
-const char *ir_name_of(const struct ir *ir, enum ir_table table, uint32_t row)
+const char *ir_name_of(const struct ir *ir, enum ir_table_with_names table, uint32_t row)
 {
     switch (table) {
     case IR_GROUP:
@@ -42,7 +42,8 @@ const char *ir_name_of(const struct ir *ir, enum ir_table table, uint32_t row)
     }
 }
 
-uint32_t ir_find_by_name(const struct ir *ir, enum ir_table table, const char *name, size_t size)
+uint32_t ir_find_by_name(const struct ir *ir, enum ir_table_with_names table, const char *name,
+                         size_t size)
 {
     if (!ir->index)
         return IR_NONE;

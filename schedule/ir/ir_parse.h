@@ -75,7 +75,7 @@ bool parse_name_in_table(struct parser *p, struct word word, const char *what,
 
 /* Return the next word of the line. At the end of the line the word's size is 0. */
 struct word cursor_next(struct cursor *cursor);
-struct word parse_word(struct parser *p);
+struct word parse_next_word(struct parser *p);
 /* Reads the next word. If there is none, the error is "expected WHAT". */
 bool parse_required_word(struct parser *p, struct word *word, const char *what);
 
@@ -97,7 +97,7 @@ bool parse_number(struct parser *p, struct word word, const char *what, int64_t 
 
 /* Checks that *word, which stays unchanged, may be a name. what: the kind of thing that it names, for messages.
  * is_short: the name must be shorter than MESH_NAME_MAX. */
-bool parse_name(struct parser *p, const char *what, bool is_short, struct word *word);
+bool parse_check_is_name(struct parser *p, const char *what, bool is_short, struct word *word);
 
 /* Reads words KEY=VALUE up to the end of the line. value[i] becomes the value of names[i]; its `at` is NULL if the line
  * lacks it. A name that ends in '!' is a flag, which the line gives without '!' and without a value. required: bit i is
@@ -106,8 +106,8 @@ bool parse_attributes(struct parser *p, const char *what, const char *const *nam
                       uint32_t required, struct word *value);
 
 /* Sets *row to the row with a name, or reports the name as unknown. */
-bool parse_row_name(struct parser *p, enum ir_table table, struct word word, const char *what,
-                    uint16_t *row);
+bool parse_row_name(struct parser *p, enum ir_table_with_names table, struct word word,
+                    const char *what, uint16_t *row);
 /* Parses "cp,hp" as a bit mask of mesh axes. */
 bool parse_axis_mask(struct parser *p, struct word word, uint32_t *mask);
 /* Parses "12,14" into p->op_list; at most 65535 ids. */

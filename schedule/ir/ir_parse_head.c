@@ -33,9 +33,9 @@ bool parse_mesh(struct parser *p)
     p->has_mesh = true;
     if (!parse_required_word(p, &word, "an axis such as cp=4"))
         return false;
-    for (; word.size > 0; word = parse_word(p)) {
+    for (; word.size > 0; word = parse_next_word(p)) {
         struct word size = word_split_at(&word, '=');
-        if (!parse_name(p, "mesh axis", true, &word))
+        if (!parse_check_is_name(p, "mesh axis", true, &word))
             return false;
         if (!size.at)
             return parse_error(p, word.at, "the axis needs a size: %.*s=SIZE", (int)word.size,
@@ -177,19 +177,19 @@ static bool parse_tiles(struct parser *p, struct word list, bool backward, struc
     enum { Q, TILE_ROWS, K, KEYS, RANK, ROUND, NUMBERS };
     const int64_t tokens = p->ir->layout.sequence_tokens;
     const int64_t *n;
-    uint32_t numbers;
+    uint32_t tile_number_count;
     size_t capacity = *count;
     if (list.at == NULL)
         return true;
-    if (!parse_numbers(p, list, "a number of a tile", 0, INT64_MAX, &n, &numbers))
+    if (!parse_numbers(p, list, "a number of a tile", 0, INT64_MAX, &n, &tile_number_count))
         return false;
-    if (numbers % NUMBERS != 0)
+    if (tile_number_count % NUMBERS != 0)
         return parse_error(p, list.at,
                            "a tile has six numbers: query,rows,key,keys,rank,round; there are "
                            "%" PRIu32 " numbers",
-                           numbers);
-    *tile = heap_grow(*tile, &capacity, *count + numbers / NUMBERS, sizeof **tile);
-    for (uint32_t i = 0; i < numbers / NUMBERS; i++, n += NUMBERS) {
+                           tile_number_count);
+    *tile = heap_grow(*tile, &capacity, *count + tile_number_count / NUMBERS, sizeof **tile);
+    for (uint32_t i = 0; i < tile_number_count / NUMBERS; i++, n += NUMBERS) {
         bool fits = n[Q] < tokens && n[TILE_ROWS] >= 1 && n[TILE_ROWS] <= tokens - n[Q] &&
                     n[K] < tokens && n[KEYS] >= 1 && n[KEYS] <= tokens - n[K];
         const int64_t cp = p->ir->layout.cp, rounds = TILE_PARTS_MAX / cp;
@@ -424,10 +424,11 @@ bool parse_axis_mask(struct parser *p, struct word word, uint32_t *mask)
 }
 
 /* Parses a group or a role (a new name and its axes), and adds it. rows: the number of rows that the table has. */
-static bool
-parse_group_or_role(struct parser *p, const char *what, enum ir_table table, uint32_t rows,
-                    uint16_t add(struct ir *ir, const char *name,
-                                 const struct axis_coordinate_set *axes, uint32_t count))
+static bool parse_group_or_role(struct parser *p, const char *what, enum ir_table_with_names table,
+                                uint32_t rows,
+                                uint16_t add(struct ir *ir, const char *name,
+                                             const struct axis_coordinate_set *axes,
+                                             uint32_t count))
 {
     static const char *const keys[] = {"axes"};
     char name[MESH_NAME_MAX] = "";
@@ -435,8 +436,8 @@ parse_group_or_role(struct parser *p, const char *what, enum ir_table table, uin
     uint32_t count = 0;
     if (rows == IR_NONE16 - 1)
         return parse_error(p, p->cursor.line_first_char, "more than %d %ss", IR_NONE16 - 1, what);
-    struct word value, word = parse_word(p);
-    if (!parse_name(p, what, true, &word))
+    struct word value, word = parse_next_word(p);
+    if (!parse_check_is_name(p, what, true, &word))
         return false;
     if (ir_find_by_name(p->ir, table, word.at, word.size) != IR_NONE)
         return parse_error(p, word.at, "a second %s named '%.*s'", what, (int)word.size, word.at);
@@ -468,8 +469,8 @@ bool parse_stream(struct parser *p)
     const char *names[STREAM_SYNC]; /* there are no streams of class SYNC */
     char name[MESH_NAME_MAX] = "";
     uint8_t class = 0;
-    struct word word = parse_word(p), class_word;
-    if (!parse_name(p, "stream", true, &word) ||
+    struct word word = parse_next_word(p), class_word;
+    if (!parse_check_is_name(p, "stream", true, &word) ||
         !parse_required_word(p, &class_word, "the class of the stream"))
         return false;
     if (ir_find_by_name(p->ir, IR_STREAM, word.at, word.size) != IR_NONE)

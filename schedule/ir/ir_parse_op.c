@@ -141,12 +141,13 @@ static bool parse_guard(struct parser *p, struct op_line *line)
         name_size++;
     struct word rest = {word.at + name_size, word.size - name_size};
     struct guard guard = {0};
-    for (; guard.test < GUARD_TEST_COUNT; guard.test++) {
-        sign_size = strlen(guard_signs[guard.test]);
-        if (rest.size >= sign_size && memcmp(rest.at, guard_signs[guard.test], sign_size) == 0)
+    for (; guard.comparison_kind < GUARD_COMPARISON_COUNT; guard.comparison_kind++) {
+        sign_size = strlen(guard_signs[guard.comparison_kind]);
+        if (rest.size >= sign_size &&
+            memcmp(rest.at, guard_signs[guard.comparison_kind], sign_size) == 0)
             break;
     }
-    if (guard.test == GUARD_TEST_COUNT)
+    if (guard.comparison_kind == GUARD_COMPARISON_COUNT)
         return parse_error(p, rest.at, "a guard is GROUP<N, GROUP>=N or GROUP==N");
     struct word number = {rest.at + sign_size, rest.size - sign_size};
     int64_t value;
@@ -227,7 +228,7 @@ static bool parse_operands(struct parser *p, struct op_line *line, bool write)
     uint8_t most = write ? line->info->writes_max : line->info->reads_max;
     for (;;) {
         struct cursor before = p->cursor;
-        struct word word = parse_word(p);
+        struct word word = parse_next_word(p);
         bool end = word.size == 0 || memchr(word.at, '=', word.size);
         for (size_t i = 0; i < CLAUSE_COUNT && !end; i++)
             end = word_is(word, clause_names[i]);
@@ -319,7 +320,7 @@ bool parse_op(struct parser *p)
     }
     if (!parse_kind(p, &line) || !parse_op_stream(p, &line))
         return false;
-    while ((word = parse_word(p)).size > 0)
+    while ((word = parse_next_word(p)).size > 0)
         if (!parse_clause(p, &line, word))
             return false;
     if (!check_op_line(p, &line))

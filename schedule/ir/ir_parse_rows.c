@@ -22,9 +22,9 @@ bool parse_tensor(struct parser *p)
 {
     enum { ROWS, COLS, FROM, PADDED, COUNT };
     static const char *const keys[COUNT] = {"cut_rows", "cut_cols", "from", "padded"};
-    struct word name = parse_word(p), shape, value[COUNT];
+    struct word name = parse_next_word(p), shape, value[COUNT];
     struct dims dims = {0};
-    if (!parse_name(p, "tensor", false, &name) ||
+    if (!parse_check_is_name(p, "tensor", false, &name) ||
         !parse_required_word(p, &shape, "a shape [ROWS,COLS]") || !parse_dims(p, shape, &dims))
         return false;
     if (dims.count != 2)
@@ -53,8 +53,8 @@ bool parse_bundle(struct parser *p)
     enum { FIRST, TENSORS, ELEMENTS, STORAGE, COUNT };
     static const char *const keys[COUNT] = {"first", "count", "elements", "storage"};
     uint8_t storage = FROZEN_STORAGE_16BIT;
-    struct word name = parse_word(p), value[COUNT];
-    if (!parse_name(p, "bundle", false, &name) ||
+    struct word name = parse_next_word(p), value[COUNT];
+    if (!parse_check_is_name(p, "bundle", false, &name) ||
         !parse_attributes(p, "bundle", keys, COUNT, (1u << STORAGE) - 1, value))
         return false;
     if (ir_find_by_name(p->ir, IR_BUNDLE, name.at, name.size) != IR_NONE)
@@ -82,20 +82,20 @@ bool parse_bundle(struct parser *p)
 
 /* The attributes of a buffer. */
 enum {
-    ROLE,
-    LAYER,
-    BINDING,
-    BUNDLE,
-    SHARD,
-    GATHERED,
-    PARTIAL,
-    PERSISTENT,
-    PART,
-    AT,
-    FREE,
-    BUFFER_KEYS
+    BUFFER_KEY_ROLE,
+    BUFFER_KEY_LAYER,
+    BUFFER_KEY_BINDING,
+    BUFFER_KEY_BUNDLE,
+    BUFFER_KEY_SHARD,
+    BUFFER_KEY_GATHERED,
+    BUFFER_KEY_PARTIAL,
+    BUFFER_KEY_PERSISTENT,
+    BUFFER_KEY_PART,
+    BUFFER_KEY_AT,
+    BUFFER_KEY_FREE,
+    BUFFER_KEY_COUNT
 };
-static const char *const buffer_keys[BUFFER_KEYS] = {
+static const char *const buffer_keys[BUFFER_KEY_COUNT] = {
     "role",    "layer",       "bind",  "bundle", "shard", "gathered",
     "partial", "persistent!", "part!", "at",     "free",
 };
@@ -114,43 +114,46 @@ static bool parse_binding(struct parser *p, const struct word *value, uint16_t *
 {
     struct binding binding = {
         .bundle = IR_NONE16, .shard_group = IR_NONE16, .gathered_group = IR_NONE16};
-    if (!value[BINDING].at) {
-        for (int i = BUNDLE; i <= PARTIAL; i++)
+    if (!value[BUFFER_KEY_BINDING].at) {
+        for (int i = BUFFER_KEY_BUNDLE; i <= BUFFER_KEY_PARTIAL; i++)
             if (value[i].at)
                 return parse_error(p, value[i].at, "%s is of a binding: give bind=KIND too",
                                    buffer_keys[i]);
         return true;
     }
-    if (!parse_name_in_table(p, value[BINDING], "binding", binding_names + BINDING_PARAM,
+    if (!parse_name_in_table(p, value[BUFFER_KEY_BINDING], "binding", binding_names + BINDING_PARAM,
                              BINDING_KIND_COUNT - BINDING_PARAM, &binding.kind))
         return false;
     enum binding_kind kind = (enum binding_kind)(binding.kind += BINDING_PARAM);
-    if (binding_has_bundle(kind) != !!value[BUNDLE].at)
-        return parse_error(p, value[BINDING].at,
+    if (binding_has_bundle(kind) != !!value[BUFFER_KEY_BUNDLE].at)
+        return parse_error(p, value[BUFFER_KEY_BINDING].at,
                            binding_has_bundle(kind) ? "a buffer bound to %s needs bundle="
                                                     : "a buffer bound to %s has no bundle",
                            binding_names[kind]);
-    if (value[SHARD].at && !binding_has_bundle(kind))
-        return parse_error(p, value[SHARD].at, "only buffers of a bundle have a shard");
-    if (value[GATHERED].at && !binding_has_tokens(kind))
-        return parse_error(p, value[GATHERED].at,
+    if (value[BUFFER_KEY_SHARD].at && !binding_has_bundle(kind))
+        return parse_error(p, value[BUFFER_KEY_SHARD].at, "only buffers of a bundle have a shard");
+    if (value[BUFFER_KEY_GATHERED].at && !binding_has_tokens(kind))
+        return parse_error(p, value[BUFFER_KEY_GATHERED].at,
                            "only tokens, labels and positions can be gathered");
-    if (value[BUNDLE].at) {
-        uint32_t bundle = ir_find_by_name(p->ir, IR_BUNDLE, value[BUNDLE].at, value[BUNDLE].size);
+    if (value[BUFFER_KEY_BUNDLE].at) {
+        uint32_t bundle = ir_find_by_name(p->ir, IR_BUNDLE, value[BUFFER_KEY_BUNDLE].at,
+                                          value[BUFFER_KEY_BUNDLE].size);
         if (bundle == IR_NONE)
-            return refuse_unknown_row_name(p, "bundle", value[BUNDLE]);
+            return refuse_unknown_row_name(p, "bundle", value[BUFFER_KEY_BUNDLE]);
         binding.bundle = (uint16_t)bundle;
     }
-    if (value[SHARD].at &&
-        !parse_row_name(p, IR_GROUP, value[SHARD], "group", &binding.shard_group))
+    if (value[BUFFER_KEY_SHARD].at &&
+        !parse_row_name(p, IR_GROUP, value[BUFFER_KEY_SHARD], "group", &binding.shard_group))
         return false;
-    if (value[GATHERED].at &&
-        !parse_row_name(p, IR_GROUP, value[GATHERED], "group", &binding.gathered_group))
+    if (value[BUFFER_KEY_GATHERED].at &&
+        !parse_row_name(p, IR_GROUP, value[BUFFER_KEY_GATHERED], "group", &binding.gathered_group))
         return false;
-    if (value[PARTIAL].at && !parse_axis_mask(p, value[PARTIAL], &binding.partial_axes))
+    if (value[BUFFER_KEY_PARTIAL].at &&
+        !parse_axis_mask(p, value[BUFFER_KEY_PARTIAL], &binding.partial_axes))
         return false;
     if (p->ir->binding_count == IR_NONE16 - 1)
-        return parse_error(p, value[BINDING].at, "more than %d different bindings", IR_NONE16 - 1);
+        return parse_error(p, value[BUFFER_KEY_BINDING].at, "more than %d different bindings",
+                           IR_NONE16 - 1);
     *id = ir_add_binding(p->ir, binding);
     return true;
 }
@@ -203,8 +206,8 @@ static bool parse_buffer_columns(struct parser *p, struct word *name, struct buf
 {
     const char *dtypes[DTYPE_COUNT];
     struct word word;
-    *name = parse_word(p);
-    if (!parse_name(p, "buffer", false, name))
+    *name = parse_next_word(p);
+    if (!parse_check_is_name(p, "buffer", false, name))
         return false;
     for (size_t i = 0; i < CLAUSE_COUNT; i++)
         if (word_is(*name, clause_names[i]))
@@ -228,28 +231,30 @@ static bool parse_buffer_columns(struct parser *p, struct word *name, struct buf
 bool parse_buffer(struct parser *p)
 {
     struct buffer_desc desc = {.binding = IR_NONE16};
-    struct word name, value[BUFFER_KEYS];
+    struct word name, value[BUFFER_KEY_COUNT];
     int64_t layer = IR_NONE16, offset = -1;
     if (!parse_buffer_columns(p, &name, &desc) ||
-        !parse_attributes(p, "buffer", buffer_keys, BUFFER_KEYS, 0, value) ||
-        !parse_buffer_role(p, value[ROLE], name.at, &desc.role) ||
+        !parse_attributes(p, "buffer", buffer_keys, BUFFER_KEY_COUNT, 0, value) ||
+        !parse_buffer_role(p, value[BUFFER_KEY_ROLE], name.at, &desc.role) ||
         !parse_binding(p, value, &desc.binding))
         return false;
-    if (value[LAYER].at && !parse_number(p, value[LAYER], "layer", 0, IR_NONE16 - 1, &layer))
+    if (value[BUFFER_KEY_LAYER].at &&
+        !parse_number(p, value[BUFFER_KEY_LAYER], "layer", 0, IR_NONE16 - 1, &layer))
         return false;
-    if (value[AT].at && !parse_number(p, value[AT], "at", 0, INT64_MAX, &offset))
+    if (value[BUFFER_KEY_AT].at &&
+        !parse_number(p, value[BUFFER_KEY_AT], "at", 0, INT64_MAX, &offset))
         return false;
     desc.layer = (uint16_t)layer;
-    if (value[PERSISTENT].at)
+    if (value[BUFFER_KEY_PERSISTENT].at)
         desc.flags |= BUFFER_PERSISTENT;
-    if (value[PART].at)
+    if (value[BUFFER_KEY_PART].at)
         desc.flags |= BUFFER_PART;
     buffer_id buffer = ir_add_named_buffer(p->ir, name.at, name.size, &desc);
     /* a gradient that is freed does not exist before its first writer, so it is not persistent */
-    if (value[FREE].at && !value[PERSISTENT].at && desc.binding != IR_NONE16 &&
-        p->ir->binding[desc.binding].kind == BINDING_GRAD)
+    if (value[BUFFER_KEY_FREE].at && !value[BUFFER_KEY_PERSISTENT].at &&
+        desc.binding != IR_NONE16 && p->ir->binding[desc.binding].kind == BINDING_GRAD)
         p->ir->buffer.flags[buffer.i] &= (uint8_t)~BUFFER_PERSISTENT;
     if (offset >= 0)
         p->ir->buffer.offset[buffer.i] = (uint64_t)offset;
-    return value[FREE].at ? parse_free(p, value[FREE], buffer) : true;
+    return value[BUFFER_KEY_FREE].at ? parse_free(p, value[BUFFER_KEY_FREE], buffer) : true;
 }

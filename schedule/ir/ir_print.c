@@ -330,7 +330,7 @@ static void print_op(struct text *out, const struct ir *ir, uint32_t op)
     if (t->guard[op] != IR_NONE16) {
         const struct guard *guard = &ir->guard[t->guard[op]];
         print_key_and_name(out, " guard ", ir->group[guard->group].name);
-        print_key_value(out, guard_signs[guard->test], guard->value);
+        print_key_value(out, guard_signs[guard->comparison_kind], guard->value);
     }
     for (uint32_t i = 0; i < t->wait_count[op]; i++)
         print_key_value(out, i == 0 ? " waits " : ",", ir->wait[t->wait_begin[op] + i].i);

@@ -9,7 +9,7 @@
 
 enum { ROWS_KNOWN = 1024 };
 
-uint32_t ir_capacity_for(uint32_t capacity, uint64_t needed)
+uint32_t ir_grown_capacity(uint32_t capacity, uint64_t needed)
 {
     assert(needed <= ROWS_MAX);
     size_t next = heap_next_capacity(capacity, (size_t)needed);
@@ -65,7 +65,7 @@ static void grow_table(void *table, uint32_t count, uint32_t *capacity, uint64_t
 {
     if (count + more <= *capacity)
         return;
-    *capacity = ir_capacity_for(*capacity, count + more);
+    *capacity = ir_grown_capacity(*capacity, count + more);
     for (size_t i = 0; i < columns; i++)
         set_column(
             table, column[i],

@@ -14,7 +14,7 @@ static const struct {
 
 bool parse_statement(struct parser *p)
 {
-    struct word word = parse_word(p);
+    struct word word = parse_next_word(p);
     if (word.size == 0)
         return true;
     for (size_t i = 0; i < ARRAY_LEN(statements); i++)

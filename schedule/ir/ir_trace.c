@@ -9,8 +9,8 @@ static int32_t tag_or_none(uint16_t value)
     return value == IR_NONE16 ? -1 : value;
 }
 
-void ir_trace_add_op(const struct ir *ir, uint32_t rank, uint32_t op, double start_s, double end_s,
-                     struct trace *trace)
+void ir_trace_append_row_of_op(const struct ir *ir, uint32_t rank, uint32_t op, double start_s,
+                               double end_s, struct trace *trace)
 {
     const struct work *work = ir_work(ir, op);
     const double payload = (double)work_payload_bytes(work);
@@ -32,7 +32,7 @@ void ir_trace_add_op(const struct ir *ir, uint32_t rank, uint32_t op, double sta
     t->flops[row] = ir_work_flops_on_rank(ir, work, rank);
 }
 
-void ir_trace_set_stages(const struct ir *ir, struct trace *trace)
+void ir_trace_set_stage_header_keys(const struct ir *ir, struct trace *trace)
 {
     const int axis = mesh_find_axis(&ir->mesh, "pp");
     char key[32], value[16];

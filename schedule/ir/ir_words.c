@@ -10,7 +10,7 @@
 /* The messages of this file quote at most this many characters of a word. */
 enum { QUOTED = 60 };
 
-static int quoted_length(struct word word)
+static int quoted_char_count(struct word word)
 {
     return word.size < QUOTED ? (int)word.size : QUOTED;
 }
@@ -40,8 +40,8 @@ bool parse_report_unknown_word(struct parser *p, struct word word, const char *w
                                const char *const *names, size_t count)
 {
     char copy[QUOTED + 1];
-    memcpy(copy, word.at, (size_t)quoted_length(word));
-    copy[quoted_length(word)] = '\0';
+    memcpy(copy, word.at, (size_t)quoted_char_count(word));
+    copy[quoted_char_count(word)] = '\0';
     const char *nearest = diag_nearest(copy, names, count);
     if (nearest)
         return parse_error(p, word.at, "unknown %s '%s'; did you mean '%.*s'?", what, copy,
@@ -73,14 +73,14 @@ struct word cursor_next(struct cursor *cursor)
     return word;
 }
 
-struct word parse_word(struct parser *p)
+struct word parse_next_word(struct parser *p)
 {
     return cursor_next(&p->cursor);
 }
 
 bool parse_required_word(struct parser *p, struct word *word, const char *what)
 {
-    *word = parse_word(p);
+    *word = parse_next_word(p);
     if (word->size == 0)
         return parse_error(p, word->at, "expected %s at the end of the line", what);
     return true;
@@ -112,13 +112,13 @@ bool parse_number(struct parser *p, struct word word, const char *what, int64_t 
         return parse_error(p, word.at,
                            "%s: expected a whole number of at least %" PRId64
                            " that fits 63 bits, not '%.*s'",
-                           what, low, quoted_length(word), word.at);
+                           what, low, quoted_char_count(word), word.at);
     return parse_error(p, word.at,
                        "%s: expected a whole number in %" PRId64 "..%" PRId64 ", not '%.*s'", what,
-                       low, high, quoted_length(word), word.at);
+                       low, high, quoted_char_count(word), word.at);
 }
 
-bool parse_name(struct parser *p, const char *what, bool is_short, struct word *word)
+bool parse_check_is_name(struct parser *p, const char *what, bool is_short, struct word *word)
 {
     if (word->size == 0)
         return parse_error(p, word->at, "expected the name of a %s", what);
@@ -126,10 +126,10 @@ bool parse_name(struct parser *p, const char *what, bool is_short, struct word *
         return parse_error(p, word->at,
                            "'%.*s' cannot name a %s: names are a letter or '_', then letters, "
                            "digits and any of _ . - / :",
-                           quoted_length(*word), word->at, what);
+                           quoted_char_count(*word), word->at, what);
     if (is_short && word->size >= MESH_NAME_MAX)
         return parse_error(p, word->at, "the name '%.*s' of a %s is longer than %d letters",
-                           quoted_length(*word), word->at, what, MESH_NAME_MAX - 1);
+                           quoted_char_count(*word), word->at, what, MESH_NAME_MAX - 1);
     return true;
 }
 
@@ -150,7 +150,7 @@ bool parse_attributes(struct parser *p, const char *what, const char *const *nam
     for (size_t i = 0; i < count; i++)
         value[i] = (struct word){0};
     for (;;) {
-        struct word key = parse_word(p);
+        struct word key = parse_next_word(p);
         if (key.size == 0)
             break;
         struct word rest = word_split_at(&key, '=');
@@ -164,9 +164,9 @@ bool parse_attributes(struct parser *p, const char *what, const char *const *nam
         bool flag = names[i][strlen(names[i]) - 1] == '!';
         if (flag != !rest.at)
             return parse_error(p, key.at, flag ? "'%.*s' takes no value" : "'%.*s' needs '=VALUE'",
-                               quoted_length(key), key.at);
+                               quoted_char_count(key), key.at);
         if (value[i].at)
-            return parse_error(p, key.at, "'%.*s' is given twice", quoted_length(key), key.at);
+            return parse_error(p, key.at, "'%.*s' is given twice", quoted_char_count(key), key.at);
         value[i] = flag ? key : rest;
     }
     for (size_t i = 0; i < count; i++)
@@ -175,8 +175,8 @@ bool parse_attributes(struct parser *p, const char *what, const char *const *nam
     return true;
 }
 
-bool parse_row_name(struct parser *p, enum ir_table table, struct word word, const char *what,
-                    uint16_t *row)
+bool parse_row_name(struct parser *p, enum ir_table_with_names table, struct word word,
+                    const char *what, uint16_t *row)
 {
     uint32_t found = ir_find_by_name(p->ir, table, word.at, word.size);
     *row = (uint16_t)found;
@@ -210,7 +210,7 @@ bool parse_dims(struct parser *p, struct word word, struct dims *dims)
     *dims = (struct dims){0};
     if (word.size < 2 || word.at[0] != '[' || word.at[word.size - 1] != ']')
         return parse_error(p, word.at, "expected a shape such as [4096,128], not '%.*s'",
-                           quoted_length(word), word.at);
+                           quoted_char_count(word), word.at);
     struct word sizes = {word.at + 1, word.size - 2};
     for (struct word item; word_take_item(&sizes, ',', &item);) {
         if (dims->count == ARRAY_LEN(dims->size))
@@ -222,15 +222,15 @@ bool parse_dims(struct parser *p, struct word word, struct dims *dims)
     uint64_t elements;
     if (!dims_elements(dims, &elements))
         return parse_error(p, word.at, "the shape %.*s has more than %" PRId64 " elements",
-                           quoted_length(word), word.at, (int64_t)IR_ELEMENTS_MAX);
+                           quoted_char_count(word), word.at, (int64_t)IR_ELEMENTS_MAX);
     return true;
 }
 
 bool parse_line_end(struct parser *p)
 {
-    struct word word = parse_word(p);
+    struct word word = parse_next_word(p);
     if (word.size > 0)
         return parse_error(p, word.at, "unexpected '%.*s' behind the end of the statement",
-                           quoted_length(word), word.at);
+                           quoted_char_count(word), word.at);
     return true;
 }

@@ -3,12 +3,12 @@
 #include <assert.h>
 #include <inttypes.h>
 
-/* In every layout but LAYOUT_RANK_ORDINAL the head ranks of a context rank divide its list of tokens, which is in
- * gathered order, into equal contiguous parts. In LAYOUT_RANK_ORDINAL they divide each chunk in this way, so that the
- * head group can gather chunk by chunk. */
+/* In every layout but LAYOUT_FPDT_RANK_ORDINAL the head ranks of a context rank divide its list of tokens, which is in
+ * gathered order, into equal contiguous parts. In LAYOUT_FPDT_RANK_ORDINAL they divide each chunk in this way, so that
+ * the head group can gather chunk by chunk. */
 
 const char *const layout_names[LAYOUT_KIND_COUNT] = {
-    [LAYOUT_CONTIGUOUS] = "contiguous", [LAYOUT_RANK_ORDINAL] = "rank_ordinal",
+    [LAYOUT_CONTIGUOUS] = "contiguous", [LAYOUT_FPDT_RANK_ORDINAL] = "rank_ordinal",
     [LAYOUT_STRIPED] = "striped",       [LAYOUT_ZIGZAG] = "zigzag",
     [LAYOUT_ZIGZAG_2D] = "zigzag_2d",   [LAYOUT_ZIGZAG_DOCUMENTS] = "zigzag_documents",
     [LAYOUT_DEALT] = "dealt",
@@ -19,7 +19,7 @@ static uint64_t sequence_token_multiple(const struct token_layout *layout)
 {
     uint64_t ranks = (uint64_t)layout->cp * layout->hp;
     switch ((enum layout_kind)layout->kind) {
-    case LAYOUT_RANK_ORDINAL:
+    case LAYOUT_FPDT_RANK_ORDINAL:
         return layout->chunk_tokens > 0 || layout->tokens_by_chunk != NULL
                    ? ranks
                    : ranks * layout->chunk_count;
@@ -109,7 +109,7 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
                           "a token layout needs at least one context rank, head rank and chunk");
     bool chunked =
         layout->chunk_count > 1 || layout->chunk_tokens != 0 || layout->tokens_by_chunk != NULL;
-    if (chunked && layout->kind != LAYOUT_RANK_ORDINAL)
+    if (chunked && layout->kind != LAYOUT_FPDT_RANK_ORDINAL)
         return diag_error(diag, at, STATUS_BAD_INPUT,
                           "layout %s has no chunks: only rank_ordinal does", name);
     if (layout->kind == LAYOUT_ZIGZAG_2D && layout->hp > 1 && layout->hp % 2)
@@ -159,7 +159,7 @@ static struct document_slices_of_zigzag slices_of_document_at(const struct token
                                                               int64_t position)
 {
     assert(documents != NULL);
-    uint32_t i = document_at(documents, position);
+    uint32_t i = document_index_at_position(documents, position);
     int64_t begin = document_begin(documents, i), cp = layout->cp;
     return (struct document_slices_of_zigzag){
         begin, (documents->document_end[i] - begin) / (2 * cp), begin / cp};
@@ -171,15 +171,16 @@ static int64_t position_in_slices(int64_t cp, int64_t c, int64_t slice, int64_t 
     return p < slice ? c * slice + p : (2 * cp - 1 - c) * slice + p - slice;
 }
 
-int64_t layout_gathered_position(const struct token_layout *layout,
-                                 const struct document_list *documents, uint32_t c, int64_t p)
+int64_t layout_position_of_gathered_row(const struct token_layout *layout,
+                                        const struct document_list *documents, uint32_t c,
+                                        int64_t p)
 {
     int64_t cp = layout->cp, own = layout->sequence_tokens / cp;
     assert(c < layout->cp && p >= 0 && p < own);
     switch ((enum layout_kind)layout->kind) {
     case LAYOUT_CONTIGUOUS:
         return c * own + p;
-    case LAYOUT_RANK_ORDINAL: { /* the c-th part of every chunk */
+    case LAYOUT_FPDT_RANK_ORDINAL: { /* the c-th part of every chunk */
         int64_t before, length = tokens_of_chunk_with_position(layout, cp, p, &before);
         return before + c * (length / cp) + p - before / cp;
     }
@@ -280,13 +281,13 @@ int64_t layout_run_end_row(const struct token_layout *layout, const struct docum
     }
 }
 
-int64_t layout_global_position(const struct token_layout *layout,
-                               const struct document_list *documents, uint32_t c, uint32_t h,
-                               int64_t p)
+int64_t layout_position_of_own_row(const struct token_layout *layout,
+                                   const struct document_list *documents, uint32_t c, uint32_t h,
+                                   int64_t p)
 {
     int64_t cp = layout->cp, ranks = cp * layout->hp, before;
     int64_t length = tokens_of_chunk_with_position(layout, ranks, p, &before);
     assert(h < layout->hp && p >= 0 && p < layout->sequence_tokens / ranks);
-    return layout_gathered_position(layout, documents, c,
-                                    before / cp + h * (length / ranks) + p - before / ranks);
+    return layout_position_of_gathered_row(layout, documents, c,
+                                           before / cp + h * (length / ranks) + p - before / ranks);
 }

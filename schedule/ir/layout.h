@@ -18,7 +18,7 @@ enum layout_kind {
     LAYOUT_CONTIGUOUS, /* rank r = c hp + h owns tokens [r n, (r + 1) n), n = tokens / (cp hp) */
     /* FPDT with u chunks over all P ranks: the sequence is cut into u P pieces, and piece i P + r is rank r's part of
      * chunk i. Gathered tokens are in the order of the chunks, which with cp = 1 is the order of the sequence. */
-    LAYOUT_RANK_ORDINAL,
+    LAYOUT_FPDT_RANK_ORDINAL,
     LAYOUT_STRIPED, /* token i is on context rank i mod cp */
     LAYOUT_ZIGZAG,  /* context rank c owns slices c and 2 cp - 1 - c of 2 cp, in this order */
     /* The tokens of ZIGZAG, cut over head ranks as LoongTrain does: hp is 1 or even, and tokens is a multiple of 2 cp
@@ -54,13 +54,14 @@ enum status layout_check(const struct token_layout *layout, struct loc at, struc
 
 /* Returns the global position of local position p on the rank with context index c and head index h. documents: the
  * documents of the sequence, which only ZIGZAG_DOCUMENTS and DEALT need. */
-int64_t layout_global_position(const struct token_layout *layout,
-                               const struct document_list *documents, uint32_t c, uint32_t h,
-                               int64_t p);
+int64_t layout_position_of_own_row(const struct token_layout *layout,
+                                   const struct document_list *documents, uint32_t c, uint32_t h,
+                                   int64_t p);
 /* Returns the global position of the p-th token that rank c owns, in gathered order. Rank c owns tokens / cp
  * positions. */
-int64_t layout_gathered_position(const struct token_layout *layout,
-                                 const struct document_list *documents, uint32_t c, int64_t p);
+int64_t layout_position_of_gathered_row(const struct token_layout *layout,
+                                        const struct document_list *documents, uint32_t c,
+                                        int64_t p);
 
 /* True if the layout can cut each of the documents: ZIGZAG_DOCUMENTS needs multiples of 2 cp tokens. */
 bool layout_can_cut_documents(const struct token_layout *layout,
@@ -68,7 +69,7 @@ bool layout_can_cut_documents(const struct token_layout *layout,
 /* True if the layout is not DEALT, or the list deals tokens / cp tokens to each of cp ranks. documents may be NULL. */
 bool layout_deal_is_even(const struct token_layout *layout, const struct document_list *documents);
 
-/* Both functions need a layout whose gathered positions ascend: any but LAYOUT_RANK_ORDINAL with cp > 1.
+/* Both functions need a layout whose gathered positions ascend: any but LAYOUT_FPDT_RANK_ORDINAL with cp > 1.
  * layout_rows_below() returns how many tokens of context rank c come before a global position. For
  * layout_run_end_row(), a run is gathered rows of rank c that follow each other at equally spaced positions, cp apart
  * in LAYOUT_STRIPED and 1 apart in other layouts; it returns the end of the run that has `row`. */

@@ -17,7 +17,7 @@ static const uint32_t periods[] = {24, 160, 1200, 20000};
 void loops_release(struct loops *l)
 {
     free(l->shape);
-    id_map_release(&l->shapes);
+    id_map_release(&l->shape_map);
     free(l->number);
     free(l->node);
     arena_release(&l->arena);
@@ -30,7 +30,7 @@ static uint32_t add_shape(struct loops *l, uint64_t hash, struct loops_shape sha
 {
     l->shape = heap_grow(l->shape, &l->shape_capacity, l->shape_count + 1u, sizeof *l->shape);
     l->shape[l->shape_count] = shape;
-    id_map_add(&l->shapes, hash, l->shape_count);
+    id_map_add(&l->shape_map, hash, l->shape_count);
     return l->shape_count++;
 }
 
@@ -38,8 +38,8 @@ static uint32_t intern_line_shape(struct loops *l, const char *text, size_t size
                                   bool is_op)
 {
     uint64_t hash = hash_text(text, size);
-    for (struct id_probe at = id_map_begin_probe(&l->shapes, hash);
-         id_map_next_row_with_hash(&l->shapes, &at);) {
+    for (struct id_probe at = id_map_begin_probe(&l->shape_map, hash);
+         id_map_next_row_with_hash(&l->shape_map, &at);) {
         const char *other = l->shape[at.row].text;
         if (other && strncmp(other, text, size) == 0 && other[size] == '\0')
             return at.row;
@@ -66,8 +66,8 @@ static uint32_t intern_loop_shape(struct loops *l, const struct loops_shape *loo
         hash = hash_word(hash, loop->body[i]);
     for (uint32_t i = 0; i < loop->number_count; i++)
         hash = hash_word(hash, (uint64_t)loop->stride[i]);
-    for (struct id_probe at = id_map_begin_probe(&l->shapes, hash);
-         id_map_next_row_with_hash(&l->shapes, &at);)
+    for (struct id_probe at = id_map_begin_probe(&l->shape_map, hash);
+         id_map_next_row_with_hash(&l->shape_map, &at);)
         if (loops_are_equal(&l->shape[at.row], loop))
             return at.row;
     return add_shape(l, hash, *loop);
@@ -275,7 +275,7 @@ static uint64_t *list_next_node_of_same_shape(const struct loops *l, uint64_t fr
     return again;
 }
 
-static void roll_loops_up_to(struct loops *l, uint64_t from, uint32_t period_max)
+static void roll_loops_of_period_up_to(struct loops *l, uint64_t from, uint32_t period_max)
 {
     uint64_t end = l->count, out = from;
     uint64_t *again = list_next_node_of_same_shape(l, from);
@@ -296,5 +296,5 @@ static void roll_loops_up_to(struct loops *l, uint64_t from, uint32_t period_max
 void loops_roll(struct loops *l, uint64_t from)
 {
     for (size_t i = 0; i < sizeof periods / sizeof *periods; i++)
-        roll_loops_up_to(l, from, periods[i]);
+        roll_loops_of_period_up_to(l, from, periods[i]);
 }

@@ -40,7 +40,7 @@ struct loops {
     struct loops_shape *shape;
     uint32_t shape_count;
     size_t shape_capacity;
-    struct id_map shapes;
+    struct id_map shape_map;
     int64_t *number;
     size_t number_count, number_capacity;
     struct loops_node *node; /* the top-level nodes, in order */

@@ -153,13 +153,13 @@ bool guard_passes(const struct mesh *mesh, const struct group *groups, const str
     uint32_t instance, index;
     if (!group_find_member(mesh, &groups[guard->group], rank, &instance, &index))
         return false;
-    switch ((enum guard_test)guard->test) {
+    switch ((enum guard_comparison)guard->comparison_kind) {
     case GUARD_LT:
         return index < guard->value;
     case GUARD_GE:
         return index >= guard->value;
     default:
-        assert(guard->test == GUARD_EQ);
+        assert(guard->comparison_kind == GUARD_EQ);
         return index == guard->value;
     }
 }

@@ -43,12 +43,12 @@ struct role {
     uint32_t op_begin, op_count; /* its ops, which are contiguous in the op table */
 };
 
-enum guard_test { GUARD_LT, GUARD_GE, GUARD_EQ, GUARD_TEST_COUNT };
+enum guard_comparison { GUARD_LT, GUARD_GE, GUARD_EQ, GUARD_COMPARISON_COUNT };
 
 /* An op with a guard does its work on ranks whose index in the group passes the test. */
 struct guard {
     uint16_t group;
-    uint8_t test; /* enum guard_test */
+    uint8_t comparison_kind; /* enum guard_comparison */
     uint32_t value;
 };
 

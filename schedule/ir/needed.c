@@ -32,8 +32,8 @@ void needed_find_tokens(struct needed_tokens *n, const struct token_layout *layo
     n->range_count = 0;
     n->row_count = 0;
     while (row < own) {
-        int64_t first = layout_gathered_position(layout, documents, context, row);
-        uint32_t document = document_at(documents, first);
+        int64_t first = layout_position_of_gathered_row(layout, documents, context, row);
+        uint32_t document = document_index_at_position(documents, first);
         int64_t begin = document_begin(documents, document),
                 end = layout_rows_below(layout, documents, context,
                                         documents->document_end[document]),
@@ -46,7 +46,8 @@ void needed_find_tokens(struct needed_tokens *n, const struct token_layout *layo
             if (first - window + 1 > begin)
                 begin = first - window + 1;
         }
-        add_range(n, begin, layout_gathered_position(layout, documents, context, end - 1) + 1);
+        add_range(n, begin,
+                  layout_position_of_gathered_row(layout, documents, context, end - 1) + 1);
         row = end;
     }
     for (size_t i = 0; i < n->range_count; i++) {
@@ -161,19 +162,19 @@ void needed_rows_of_all_pairs(int64_t *rows, const struct token_layout *layout,
 /* Each of the tokens from `position` to the position of the next element is read by reading_ranks ranks; before
  * sort_and_count_reads(), reading_ranks is the change of that number at `position`. reads_before: the number of reads
  * of all tokens before `position`, where each rank that reads a token counts once. */
-struct token_reads {
+struct token_read_counts {
     int64_t position, reading_ranks, reads_before;
 };
 
 static int compare_reads_by_position(const void *left, const void *right)
 {
-    const struct token_reads *a = left, *b = right;
+    const struct token_read_counts *a = left, *b = right;
     return (a->position > b->position) - (a->position < b->position);
 }
 
 /* Sorts r[] by position. On entry reading_ranks is the change at the position, +1 or -1; the function replaces it by
  * the number of ranks that read the tokens from the position on, and fills reads_before. */
-static void sort_and_count_reads(struct token_reads *r, size_t count)
+static void sort_and_count_reads(struct token_read_counts *r, size_t count)
 {
     qsort(r, count, sizeof *r, compare_reads_by_position);
     for (size_t i = 1; i < count; i++) {
@@ -183,8 +184,9 @@ static void sort_and_count_reads(struct token_reads *r, size_t count)
     }
 }
 
-/* Returns the number of reads of all tokens before a position (token_reads.reads_before). */
-static int64_t reads_before_position(const struct token_reads *r, size_t count, int64_t position)
+/* Returns the number of reads of all tokens before a position (token_read_counts.reads_before). */
+static int64_t reads_before_position(const struct token_read_counts *r, size_t count,
+                                     int64_t position)
 {
     size_t low = 0, high = count;
     while (low < high) { /* the first entry beyond the position */
@@ -200,21 +202,21 @@ static int64_t reads_before_position(const struct token_reads *r, size_t count, 
 }
 
 /* Returns the number of reads of one rank's rows by all ranks; a rank reads each of its own rows once. */
-static int64_t count_reads_of_owned_rows(const struct token_reads *r, size_t count,
+static int64_t count_reads_of_owned_rows(const struct token_read_counts *r, size_t count,
                                          const struct token_layout *layout,
                                          const struct document_list *documents, uint32_t owner)
 {
-    int64_t reads = 0, row = 0, own = layout->sequence_tokens / layout->cp;
+    int64_t reads_of_owned_rows = 0, row = 0, own = layout->sequence_tokens / layout->cp;
     while (row < own) {
-        int64_t begin = layout_gathered_position(layout, documents, owner, row),
+        int64_t begin = layout_position_of_gathered_row(layout, documents, owner, row),
                 end = layout->kind == LAYOUT_STRIPED
                           ? row + 1
                           : layout_run_end_row(layout, documents, owner, row);
-        reads += reads_before_position(r, count, begin + end - row) -
-                 reads_before_position(r, count, begin);
+        reads_of_owned_rows += reads_before_position(r, count, begin + end - row) -
+                               reads_before_position(r, count, begin);
         row = end;
     }
-    return reads;
+    return reads_of_owned_rows;
 }
 
 struct needed_max_rows needed_max_rows(const struct token_layout *layout,
@@ -222,7 +224,7 @@ struct needed_max_rows needed_max_rows(const struct token_layout *layout,
 {
     struct needed_max_rows most = {0};
     struct needed_tokens needed = {0};
-    struct token_reads *reads = NULL;
+    struct token_read_counts *reads = NULL;
     size_t count = 0, capacity = 0;
     for (uint32_t c = 0; c < layout->cp; c++) {
         needed_find_tokens(&needed, layout, documents, c, window);
@@ -230,8 +232,8 @@ struct needed_max_rows needed_max_rows(const struct token_layout *layout,
             needed.row_count > most.received_rows ? needed.row_count : most.received_rows;
         reads = heap_grow(reads, &capacity, count + 2 * needed.range_count, sizeof *reads);
         for (size_t i = 0; i < needed.range_count; i++) {
-            reads[count++] = (struct token_reads){needed.range[i].begin_position, 1, 0};
-            reads[count++] = (struct token_reads){needed.range[i].end_position, -1, 0};
+            reads[count++] = (struct token_read_counts){needed.range[i].begin_position, 1, 0};
+            reads[count++] = (struct token_read_counts){needed.range[i].end_position, -1, 0};
         }
     }
     sort_and_count_reads(reads, count);
@@ -256,7 +258,7 @@ static int64_t list_needed_rows(const struct needed_tokens *n, uint32_t owner, b
         int64_t row = layout_rows_below(n->layout, n->documents, owner, n->range[i].begin_position),
                 end = layout_rows_below(n->layout, n->documents, owner, n->range[i].end_position);
         for (; row < end; row++)
-            out[count++] = places ? needed_rows_below(n, layout_gathered_position(
+            out[count++] = places ? needed_rows_below(n, layout_position_of_gathered_row(
                                                              n->layout, n->documents, owner, row))
                                   : row;
     }

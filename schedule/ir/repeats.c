@@ -17,7 +17,7 @@ const struct repeat_run *repeats_last_run_up_to_op(const struct repeats *r, uint
     return low > 0 ? &r->run[low - 1] : NULL;
 }
 
-struct repeat_place repeats_place_of(const struct repeats *r, uint32_t op)
+struct repeat_place repeats_place_of_op(const struct repeats *r, uint32_t op)
 {
     const struct repeat_run *run = repeats_last_run_up_to_op(r, op);
     if (run == NULL || op - run->first_op >= run->ops_per_iteration * run->iteration_count)
@@ -48,13 +48,13 @@ uint32_t repeats_op_id_in_whole_list(const struct repeats *r, uint32_t op)
 struct repeat_place repeats_whole_list_place_of_ref(const struct repeats *r, uint32_t from,
                                                     uint32_t copy, uint32_t op)
 {
-    struct repeat_place a = repeats_place_of(r, from), b = repeats_place_of(r, op);
+    struct repeat_place a = repeats_place_of_op(r, from), b = repeats_place_of_op(r, op);
     if (b.run == NULL)
         return b;
     int32_t away = b.value_of_iteration - a.value_of_iteration,
             value = iteration_value_in_whole_list(r, b.value_of_iteration);
-    if (a.run != NULL && away <= r->max_distance_of_iteration_values &&
-        away >= -r->max_distance_of_iteration_values)
+    if (a.run != NULL && away <= r->max_iteration_distance_of_refs &&
+        away >= -r->max_iteration_distance_of_refs)
         value = iteration_value_in_whole_list(r, a.value_of_iteration) +
                 (int32_t)copy * a.run->value_step + away;
     int32_t iteration =
@@ -78,10 +78,10 @@ uint32_t repeats_whole_list_op_id_of_ref(const struct repeats *r, uint32_t from,
 bool repeats_refs_match_over_iterations(const struct repeats *r, uint32_t op, int32_t value,
                                         uint32_t other, int32_t step)
 {
-    struct repeat_place a = repeats_place_of(r, op), b = repeats_place_of(r, other);
+    struct repeat_place a = repeats_place_of_op(r, op), b = repeats_place_of_op(r, other);
     int32_t away = a.value_of_iteration - value;
-    if (a.run == NULL || away > r->max_distance_of_iteration_values ||
-        away < -r->max_distance_of_iteration_values)
+    if (a.run == NULL || away > r->max_iteration_distance_of_refs ||
+        away < -r->max_iteration_distance_of_refs)
         return op == other;
     return a.run == b.run && a.op_in_iteration == b.op_in_iteration &&
            b.value_of_iteration - a.value_of_iteration == step;
@@ -89,7 +89,7 @@ bool repeats_refs_match_over_iterations(const struct repeats *r, uint32_t op, in
 
 uint32_t repeats_occurrence_count(const struct repeats *r, uint32_t op)
 {
-    struct repeat_place place = repeats_place_of(r, op);
+    struct repeat_place place = repeats_place_of_op(r, op);
     return place.run != NULL && place.iteration + 1 == place.run->gap_before_iteration
                ? 1 + r->copies_per_gap
                : 1;

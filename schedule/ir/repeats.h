@@ -10,7 +10,7 @@
  * only periods of several consecutive layers repeat, an iteration is one period, and its value is the period's number.
  * In the whole list, the copies have the values from `iteration_value_of_first_copy` on, and the short list's values
  * from `iteration_value_of_first_copy` on are greater by copies_per_gap. An iteration of the short list refers to
- * another by the distance of their values, if that is at most `max_distance_of_iteration_values`, and otherwise by the
+ * another by the distance of their values, if that is at most `max_iteration_distance_of_refs`, and otherwise by the
  * other's place. The ids of ops in the whole list follow from that.
  *
  * schedule/analysis/find_repeats.h finds the runs and proves that iterations around each gap are isomorphic. */
@@ -39,7 +39,7 @@ struct repeats {
     /* the value of the first iteration that the short list leaves out */
     int32_t iteration_value_of_first_copy;
     /* a reference is by distance if values differ by no more than this, else by place */
-    int32_t max_distance_of_iteration_values;
+    int32_t max_iteration_distance_of_refs;
     /* iterations are units; false: they are layers, and bundles repeat too */
     bool iterations_are_units;
     int32_t layers_per_period; /* number of layers of an iteration; 1 if iterations are units */
@@ -58,7 +58,7 @@ struct repeat_place {
 /* Returns the last run that begins at this op or before it; NULL if there is none. */
 const struct repeat_run *repeats_last_run_up_to_op(const struct repeats *repeats, uint32_t op);
 
-struct repeat_place repeats_place_of(const struct repeats *repeats, uint32_t op);
+struct repeat_place repeats_place_of_op(const struct repeats *repeats, uint32_t op);
 
 /* Returns the id that an op of the short list has in the whole list. */
 uint32_t repeats_op_id_in_whole_list(const struct repeats *repeats, uint32_t op);
@@ -76,7 +76,7 @@ uint32_t repeats_whole_list_op_id_of_ref(const struct repeats *repeats, uint32_t
 
 /* True if two references correspond: one to `op` from an iteration with the value `value`, and one to `other` from the
  * iteration with the value value + step. They correspond if both lead to the same op of an iteration at the same
- * distance of values. References that are not by distance (max_distance_of_iteration_values) correspond if they lead to
+ * distance of values. References that are not by distance (max_iteration_distance_of_refs) correspond if they lead to
  * the same op. */
 bool repeats_refs_match_over_iterations(const struct repeats *repeats, uint32_t op, int32_t value,
                                         uint32_t other, int32_t step);

@@ -132,7 +132,7 @@ static void deal_token_copies_to_experts(const struct routing *r, uint32_t list,
 /* Fills order[experts] with the experts in the order in which slots are dealt to them: by number or, if
  * deals_experts_in_shuffled_order, shuffled by a fixed generator (splitmix64), so that the experts of a token are a
  * sample of all. */
-static void fill_deal_order(const struct routing *r, uint32_t *order)
+static void fill_expert_deal_order(const struct routing *r, uint32_t *order)
 {
     uint64_t state = r->expert_count;
     for (uint32_t e = 0; e < r->expert_count; e++)
@@ -153,7 +153,7 @@ void routing_deal_copies(const struct routing *r, uint32_t list, int64_t rows, i
     uint32_t *order = heap_alloc(r->expert_count, sizeof *order);
     int64_t slot = 0;
     deal_token_copies_to_experts(r, list, rows, dealt);
-    fill_deal_order(r, order);
+    fill_expert_deal_order(r, order);
     for (uint32_t i = 0; i < r->expert_count; i++) {
         first[order[i]] = slot;
         slot += dealt[order[i]];
@@ -161,7 +161,7 @@ void routing_deal_copies(const struct routing *r, uint32_t list, int64_t rows, i
     free(order);
 }
 
-int64_t routing_capacity(const struct routing *r, int64_t rows)
+int64_t routing_expert_capacity(const struct routing *r, int64_t rows)
 {
     const __int128 all = (__int128)rows * r->copies_per_token *
                          r->capacity.capacity_factor_millionths,
@@ -173,7 +173,7 @@ int64_t routing_capacity(const struct routing *r, int64_t rows)
 bool routing_keeps_copy(const struct routing *r, int64_t rows, int64_t dealt, int64_t first,
                         int64_t index)
 {
-    const int64_t most = routing_capacity(r, rows);
+    const int64_t most = routing_expert_capacity(r, rows);
     if (r->capacity.capacity_factor_millionths == 0 || dealt <= most)
         return true;
     if (r->capacity.drop_policy == TOKEN_DROP_PROBABILITY) /* `most` of them, evenly spread */
@@ -188,7 +188,7 @@ void routing_rows_of_experts(const struct routing *r, uint32_t list, int64_t row
 {
     deal_token_copies_to_experts(r, list, rows, count);
     const int64_t most =
-        r->capacity.capacity_factor_millionths > 0 ? routing_capacity(r, rows) : rows;
+        r->capacity.capacity_factor_millionths > 0 ? routing_expert_capacity(r, rows) : rows;
     for (uint32_t e = 0; e < r->expert_count; e++)
         if (count[e] > most || (r->capacity.capacity_factor_millionths > 0 && r->capacity.pads))
             count[e] = most;
@@ -270,7 +270,7 @@ int64_t routing_count_arrived_tokens(const struct routing *r, uint32_t list, int
 }
 
 /* Returns the number of rows for which the work has room; 0 if works of its kind never have rows of experts. */
-static int64_t row_capacity_of(const struct work *work)
+static int64_t expert_row_capacity_of_work(const struct work *work)
 {
     switch ((enum work_kind)work->kind) {
     case WORK_MATMUL:
@@ -340,7 +340,8 @@ static const char *why_permuted_rows_unfit(const struct routing *r, const struct
         if (work->permute.rows < routing_count_arrived_tokens(r, list, rows, ranks, NULL) * ranks)
             return no_room_for_arrived;
     }
-    return row_capacity_of(work) < routing_find_fullest_rank(r, list, rows, ranks).copies * ranks
+    return expert_row_capacity_of_work(work) <
+                   routing_find_fullest_rank(r, list, rows, ranks).copies * ranks
                ? no_room_for_fullest
                : NULL;
 }
@@ -380,5 +381,5 @@ const char *routing_why_work_unfit(const struct routing *r, const struct work *w
         return why_permuted_rows_unfit(r, work, (uint32_t)list, rows, ranks);
     const struct routing_fullest_rank fullest =
         routing_find_fullest_rank(r, (uint32_t)list, rows, ranks);
-    return row_capacity_of(work) < fullest.copies * ranks ? no_room_for_fullest : NULL;
+    return expert_row_capacity_of_work(work) < fullest.copies * ranks ? no_room_for_fullest : NULL;
 }

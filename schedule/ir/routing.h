@@ -70,7 +70,7 @@ void routing_set_shares(struct routing *routing, struct arena *arena, uint32_t l
 void routing_copy(struct routing *to, struct arena *arena, const struct routing *from);
 
 /* Returns the most rows that an expert takes of a rank's `rows` tokens; 0: there is no limit. */
-int64_t routing_capacity(const struct routing *routing, int64_t rows);
+int64_t routing_expert_capacity(const struct routing *routing, int64_t rows);
 /* Fills dealt[experts] with the number of copies of `rows` tokens that are dealt to each expert, and first[experts]
  * with the first slot of each. */
 void routing_deal_copies(const struct routing *routing, uint32_t list, int64_t rows, int64_t *dealt,

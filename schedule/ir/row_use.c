@@ -135,10 +135,10 @@ static int64_t max_i64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-struct max_rows_of_any_rank_in_round row_use_capacity(const struct ir *ir,
-                                                      const struct row_use *use)
+struct max_rows_of_any_rank_in_round row_use_max_rows_of_any_rank(const struct ir *ir,
+                                                                  const struct row_use *use)
 {
-    struct max_rows_of_any_rank_in_round room = {0};
+    struct max_rows_of_any_rank_in_round max_rows = {0};
     for (uint32_t r = 0; r < ir_replica_count(ir); r++) {
         struct document_list whole;
         struct max_rows_of_any_rank_in_round own = {0};
@@ -148,12 +148,13 @@ struct max_rows_of_any_rank_in_round row_use_capacity(const struct ir *ir,
             own = (struct max_rows_of_any_rank_in_round){needed.received_rows, needed.sent_rows,
                                                          needed.received_rows};
         } else if (list->tiles != NULL)
-            own = tile_plan_capacity(list->tiles, use->pass, (uint32_t)use->round - 1, use->what);
-        room.packed_rows = max_i64(room.packed_rows, own.packed_rows);
-        room.sent_rows = max_i64(room.sent_rows, own.sent_rows);
-        room.received_rows = max_i64(room.received_rows, own.received_rows);
+            own = tile_plan_max_rows_of_any_rank(list->tiles, use->pass, (uint32_t)use->round - 1,
+                                                 use->what);
+        max_rows.packed_rows = max_i64(max_rows.packed_rows, own.packed_rows);
+        max_rows.sent_rows = max_i64(max_rows.sent_rows, own.sent_rows);
+        max_rows.received_rows = max_i64(max_rows.received_rows, own.received_rows);
     }
-    return room;
+    return max_rows;
 }
 
 uint32_t row_use_round_count(const struct ir *ir, int64_t n, enum plan_pass pass)
@@ -304,7 +305,7 @@ const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
     const char *why = row_use_why_round_is_missing(ir, use);
     if (why != NULL)
         return why;
-    const struct max_rows_of_any_rank_in_round room = row_use_capacity(ir, use);
+    const struct max_rows_of_any_rank_in_round room = row_use_max_rows_of_any_rank(ir, use);
     const int64_t own = ir->layout.sequence_tokens / ir->layout.cp;
     int64_t read = 0, written = own, reads = 0, writes = 0;
     switch ((enum work_kind)work->kind) {
@@ -317,16 +318,16 @@ const char *row_use_why_unfit(const struct ir *ir, const struct work *work,
         writes = work->exchange.to;
         break;
     case WORK_TAKE_ROWS: {
-        const enum take_order how = (enum take_order)work->take_rows.take;
+        const enum take_rows_order how = (enum take_rows_order)work->take_rows.take;
         if ((how == TAKE_ARRIVED_ROWS_TO_POSITIONS && use->round > 0) ||
             (how == TAKE_ROWS_TO_ROUND_ORDER && use->round == 0))
             return "take=place is of needed rows, and take=gather of the tiles of a round";
         if (how == TAKE_ROWS_TO_ROUND_ORDER && work->take_rows.arrived < room.received_rows)
             return "its buffers have no room for the rows that ranks need";
-        read = how == TAKE_SEND || how == TAKE_ROWS_TO_ROUND_ORDER ? own
-               : how == TAKE_ARRIVED_ROWS_TO_POSITIONS             ? room.received_rows
-                                                                   : room.packed_rows;
-        written = how == TAKE_SEND                      ? room.sent_rows
+        read = how == TAKE_OWN_ROWS_TO_SEND || how == TAKE_ROWS_TO_ROUND_ORDER ? own
+               : how == TAKE_ARRIVED_ROWS_TO_POSITIONS                         ? room.received_rows
+                                                                               : room.packed_rows;
+        written = how == TAKE_OWN_ROWS_TO_SEND          ? room.sent_rows
                   : how == TAKE_RESULTS_TO_SENDER_ORDER ? room.received_rows
                                                         : room.packed_rows;
         reads = work->take_rows.rows;

@@ -48,8 +48,8 @@ struct row_use {
 bool row_use_if_work_moves_rows(const struct work *work, struct row_use *use);
 
 /* Returns the most rows that any rank reads, sends and receives, over all data-parallel ranks. */
-struct max_rows_of_any_rank_in_round row_use_capacity(const struct ir *ir,
-                                                      const struct row_use *use);
+struct max_rows_of_any_rank_in_round row_use_max_rows_of_any_rank(const struct ir *ir,
+                                                                  const struct row_use *use);
 /* Returns the number of rounds of a pass in the tiles of the n-th sequence of data-parallel ranks, the most over these;
  * 0: there are no tiles. */
 uint32_t row_use_round_count(const struct ir *ir, int64_t n, enum plan_pass pass);

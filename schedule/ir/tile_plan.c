@@ -17,9 +17,9 @@ struct tile_plan_builder {
     int64_t window;
     struct owned_run *owned_runs; /* ascending */
     uint32_t owned_run_count;
-    struct plan_run *run;
+    struct plan_run *runs_being_filled;
     size_t run_count, run_capacity;
-    struct plan_query_strip *strip;
+    struct plan_query_strip *strips_being_filled;
     size_t strip_count, strip_capacity;
 };
 
@@ -39,8 +39,9 @@ static void add_packed_runs(struct tile_plan_builder *m, int64_t begin, int64_t 
     for (; begin < end; low++) {
         const struct token_run *o = m->owned_runs[low].run;
         int64_t o_end = o->first_position + o->row_count, until = o_end < end ? o_end : end;
-        m->run = heap_grow(m->run, &m->run_capacity, m->run_count + 1, sizeof *m->run);
-        m->run[m->run_count++] =
+        m->runs_being_filled = heap_grow(m->runs_being_filled, &m->run_capacity, m->run_count + 1,
+                                         sizeof *m->runs_being_filled);
+        m->runs_being_filled[m->run_count++] =
             (struct plan_run){begin, until - begin, packed_row,
                               o->first_row + (begin - o->first_position), m->owned_runs[low].owner};
         packed_row += until - begin;
@@ -132,12 +133,12 @@ static int64_t append_key_runs_in_packed_order(struct tile_plan_builder *m,
 }
 
 /* A strip that has no packed row yet. layer: the number of strips before it with the same queries. */
-struct unpacked_query_strip {
+struct query_strip_without_packed_row {
     struct plan_query_strip strip;
     size_t layer;
 };
 struct strip_list {
-    struct unpacked_query_strip *strips;
+    struct query_strip_without_packed_row *strips;
     size_t count, capacity, layer_count;
 };
 
@@ -156,7 +157,7 @@ static void add_strips(struct strip_list *strips, const struct plan_round_data_o
             strip.key_end = open[i].key_end;
         strips->strips =
             heap_grow(strips->strips, &strips->capacity, strips->count + 1, sizeof *strips->strips);
-        strips->strips[strips->count++] = (struct unpacked_query_strip){strip, layer};
+        strips->strips[strips->count++] = (struct query_strip_without_packed_row){strip, layer};
     }
     strips->layer_count = layer > strips->layer_count ? layer : strips->layer_count;
 }
@@ -204,9 +205,9 @@ static int64_t assign_packed_query_rows(struct tile_plan_builder *m,
             if (strips->strips[i].layer != layer)
                 continue;
             strip.packed_row = rows;
-            m->strip =
-                heap_grow(m->strip, &m->strip_capacity, m->strip_count + 1, sizeof *m->strip);
-            m->strip[m->strip_count++] = strip;
+            m->strips_being_filled = heap_grow(m->strips_being_filled, &m->strip_capacity,
+                                               m->strip_count + 1, sizeof *m->strips_being_filled);
+            m->strips_being_filled[m->strip_count++] = strip;
             add_packed_runs(m, strip.first_query, strip.first_query + strip.query_count, rows);
             rows += strip.query_count;
         }
@@ -232,13 +233,13 @@ static void fill_plan_part(struct arena *arena, struct tile_plan_builder *m,
         part->of[what].rows = what == PLAN_KEYS ? append_key_runs_in_packed_order(m, &cuts)
                                                 : assign_packed_query_rows(m, &strips);
         struct plan_run *run = arena_array(arena, m->run_count, sizeof *run);
-        memcpy(run, m->run, m->run_count * sizeof *run);
+        memcpy(run, m->runs_being_filled, m->run_count * sizeof *run);
         part->of[what].run = run;
         part->of[what].run_count = (uint32_t)m->run_count;
     }
     struct plan_query_strip *strip = arena_array(arena, m->strip_count, sizeof *strip);
     if (m->strip_count > 0)
-        memcpy(strip, m->strip, m->strip_count * sizeof *strip);
+        memcpy(strip, m->strips_being_filled, m->strip_count * sizeof *strip);
     part->strip = strip;
     part->strip_count = (uint32_t)m->strip_count;
     free(strips.strips);
@@ -254,8 +255,8 @@ static int64_t max_i64(int64_t a, int64_t b)
 
 /* Sets room[what] for each operand of a round: the most rows that any of the ranks has, from their parts,
  * part[ranks]. */
-static void fill_round_capacities(struct max_rows_of_any_rank_in_round *room,
-                                  const struct plan_round_data_of_rank *part, uint32_t ranks)
+static void fill_max_rows_of_round(struct max_rows_of_any_rank_in_round *room,
+                                   const struct plan_round_data_of_rank *part, uint32_t ranks)
 {
     int64_t *sent = heap_alloc(ranks, sizeof *sent);
     for (int what = 0; what < PLAN_OPERANDS; what++) {
@@ -325,14 +326,14 @@ struct tile_plan *tile_plan_make(struct arena *arena, const struct token_deal *d
         fill_plan_part(arena, &making, &part[round * ranks + sorted[i].rank], &sorted[i], next - i);
     }
     for (size_t round = 0; round < rounds; round++)
-        fill_round_capacities(&room[round * PLAN_OPERANDS], &part[round * ranks], ranks);
+        fill_max_rows_of_round(&room[round * PLAN_OPERANDS], &part[round * ranks], ranks);
     plan->part = part;
-    plan->capacity = room;
+    plan->max_rows_by_round = room;
     if (!plan->has_backward_tiles)
         plan->round_count[PLAN_BACKWARD] = plan->round_count[PLAN_FORWARD];
     free(making.owned_runs);
-    free(making.run);
-    free(making.strip);
+    free(making.runs_being_filled);
+    free(making.strips_being_filled);
     free(sorted);
     return plan;
 }
@@ -371,13 +372,15 @@ tile_plan_part(const struct tile_plan *plan, enum plan_pass pass, uint32_t round
     return &plan->part[index_of_round_and_pass(plan, pass, round) * plan->rank_count + rank];
 }
 
-struct max_rows_of_any_rank_in_round tile_plan_capacity(const struct tile_plan *plan,
-                                                        enum plan_pass pass, uint32_t round,
-                                                        enum plan_keys_or_queries what)
+struct max_rows_of_any_rank_in_round tile_plan_max_rows_of_any_rank(const struct tile_plan *plan,
+                                                                    enum plan_pass pass,
+                                                                    uint32_t round,
+                                                                    enum plan_keys_or_queries what)
 {
     if (round >= plan->round_count[pass])
         return (struct max_rows_of_any_rank_in_round){0};
-    return plan->capacity[index_of_round_and_pass(plan, pass, round) * PLAN_OPERANDS + what];
+    return plan
+        ->max_rows_by_round[index_of_round_and_pass(plan, pass, round) * PLAN_OPERANDS + what];
 }
 
 int64_t tile_plan_key_count_below(const struct plan_round_data_of_rank *part, int64_t position)

@@ -74,7 +74,7 @@ struct tile_plan {
     /* [rounds][ranks] and [rounds][PLAN_OPERANDS]; rounds: those of the forward and then, if the backward has tiles of
      * its own, those of the backward */
     const struct plan_round_data_of_rank *part;
-    const struct max_rows_of_any_rank_in_round *capacity;
+    const struct max_rows_of_any_rank_in_round *max_rows_by_round;
 };
 
 /* Makes the plan of a sequence that is dealt, with documents that end at end[]. The tiles, which are copied, must be
@@ -89,9 +89,10 @@ bool tile_plan_is_equal(const struct tile_plan *a, const struct tile_plan *b);
 const struct plan_round_data_of_rank *
 tile_plan_part(const struct tile_plan *plan, enum plan_pass pass, uint32_t round, uint32_t rank);
 /* Returns the most rows of any rank in a round; zeros if the plan has fewer rounds. */
-struct max_rows_of_any_rank_in_round tile_plan_capacity(const struct tile_plan *plan,
-                                                        enum plan_pass pass, uint32_t round,
-                                                        enum plan_keys_or_queries what);
+struct max_rows_of_any_rank_in_round tile_plan_max_rows_of_any_rank(const struct tile_plan *plan,
+                                                                    enum plan_pass pass,
+                                                                    uint32_t round,
+                                                                    enum plan_keys_or_queries what);
 /* Returns how many packed keys of a part lie before a position. */
 int64_t tile_plan_key_count_below(const struct plan_round_data_of_rank *part, int64_t position);
 /* Returns how many packed rows of a part a rank owns. */

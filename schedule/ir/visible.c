@@ -44,7 +44,7 @@ const char *visible_why_schedule_unfit(const struct ir *ir)
         return "needs as many ranks along cp in the mesh as in the token layout";
     if (ir->global_batch < replicas || ir->global_batch % replicas != 0)
         return "needs a batch that divides over the ranks along dp";
-    if (ir->layout.kind == LAYOUT_RANK_ORDINAL && ir->layout.cp > 1)
+    if (ir->layout.kind == LAYOUT_FPDT_RANK_ORDINAL && ir->layout.cp > 1)
         return "is not defined for layout rank_ordinal over several context ranks";
     for (uint32_t l = 0; l < ir->documents.list_count; l++)
         if (!layout_can_cut_documents(&ir->layout, &ir->documents.list[l]))
@@ -75,10 +75,10 @@ static const char *why_plan_mask_unfit(const struct ir *ir, const struct work *w
         return "it names keys of one rank, and mask=plan reads those that ranks need";
     if (why != NULL)
         return why;
-    if (work->attention.kv < row_use_capacity(ir, &keys).packed_rows)
+    if (work->attention.kv < row_use_max_rows_of_any_rank(ir, &keys).packed_rows)
         return "it has fewer keys than its ranks need";
     return work->attention.round > 0 &&
-                   work->attention.q < row_use_capacity(ir, &queries).packed_rows
+                   work->attention.q < row_use_max_rows_of_any_rank(ir, &queries).packed_rows
                ? "it has fewer queries than the tiles of its ranks"
                : NULL;
 }
@@ -142,7 +142,8 @@ struct key_visibility_search {
     const struct document_list *list;
     uint32_t q_context, kv_context;
     int64_t kv_first, kv, window;
-    const struct needed_tokens *needed; /* mask PLAN without a round: the keys; else NULL */
+    /* mask PLAN without a round: the keys; else NULL */
+    const struct needed_tokens *needed_key_tokens;
     /* mask PLAN with a round: what the rank reads in the round, and the strip of queries that is being collected; else
      * NULL */
     const struct plan_round_data_of_rank *plan_round_data_of_rank;
@@ -160,7 +161,7 @@ struct key_visibility_search {
 static int64_t end_of_visible_tokens(const struct document_list *list, int64_t chunk,
                                      int64_t position, int64_t *begin)
 {
-    const uint32_t document = document_at(list, position);
+    const uint32_t document = document_index_at_position(list, position);
     const int64_t from = chunk > 0 ? position / chunk * chunk : 0,
                   end = list->document_end[document];
     *begin = document_begin(list, document);
@@ -168,12 +169,12 @@ static int64_t end_of_visible_tokens(const struct document_list *list, int64_t c
     return chunk > 0 && from + chunk < end ? from + chunk : end;
 }
 
-static int64_t mask_chunk_tokens(const struct work *work)
+static int64_t attention_chunk_tokens_of_work(const struct work *work)
 {
     return work->attention.mask == MASK_CHUNKS ? work->attention.window : 0;
 }
 
-static int64_t mask_window_tokens(const struct work *work)
+static int64_t sliding_window_tokens_of_work(const struct work *work)
 {
     return work->attention.mask == MASK_CHUNKS ? 0 : work->attention.window;
 }
@@ -184,8 +185,8 @@ static int64_t key_rows_below_position(const struct key_visibility_search *s, in
     int64_t rows =
         s->plan_round_data_of_rank != NULL
             ? tile_plan_key_count_below(s->plan_round_data_of_rank, position)
-        : s->needed != NULL
-            ? needed_rows_below(s->needed, position)
+        : s->needed_key_tokens != NULL
+            ? needed_rows_below(s->needed_key_tokens, position)
             : layout_rows_below(s->layout, s->list, s->kv_context, position) - s->kv_first;
     return rows < 0 ? 0 : rows > s->kv ? s->kv : rows;
 }
@@ -194,7 +195,7 @@ static struct key_range visible_keys_of(const struct key_visibility_search *s, i
 {
     int64_t position = s->strip != NULL
                            ? s->strip->first_query + (row - s->strip->packed_row)
-                           : layout_gathered_position(s->layout, s->list, s->q_context, row);
+                           : layout_position_of_gathered_row(s->layout, s->list, s->q_context, row);
     int64_t from = s->first_seen_position, to = position + 1;
     if (s->window > 0 && position - s->window + 1 > from)
         from = position - s->window + 1;
@@ -209,18 +210,18 @@ static struct key_range visible_keys_of(const struct key_visibility_search *s, i
 /* True if a bound of the visible keys, whose values in the first and the last row of a run are `first` and `last`,
  * moves evenly in the run: it stays the same, or grows by one from row to row. It never falls, and never grows by more
  * than one from row to row, so these two values decide. */
-static bool bound_moves_evenly_in_run(int64_t first, int64_t last, int64_t rows)
+static bool key_bound_moves_evenly_in_run(int64_t first, int64_t last, int64_t rows)
 {
     return last == first || last - first == rows - 1;
 }
 
 /* A bound goes from a_first to a_last in one run and from b_first to b_last in the next, and moves evenly in each
- * (bound_moves_evenly_in_run()). True if it also moves evenly over both runs together, which have `rows` rows. */
-static bool bound_moves_evenly_over_runs(int64_t a_first, int64_t a_last, int64_t b_first,
-                                         int64_t b_last, int64_t rows)
+ * (key_bound_moves_evenly_in_run()). True if it also moves evenly over both runs together, which have `rows` rows. */
+static bool key_bound_moves_evenly_over_runs(int64_t a_first, int64_t a_last, int64_t b_first,
+                                             int64_t b_last, int64_t rows)
 {
     int64_t step = b_first - a_last;
-    return (step == 0 || step == 1) && bound_moves_evenly_in_run(a_first, b_last, rows);
+    return (step == 0 || step == 1) && key_bound_moves_evenly_in_run(a_first, b_last, rows);
 }
 
 /* Appends a piece of attention: the rows of *s with the keys that they see. Appends nothing if no row sees a key. The
@@ -247,10 +248,10 @@ static void add_query_row_run(struct key_visibility_search *s, struct query_row_
     struct query_row_run *open = &s->pending_run;
     int64_t rows = open->rows + next.rows;
     if (open->rows > 0 &&
-        bound_moves_evenly_over_runs(open->first.begin, open->last.begin, next.first.begin,
-                                     next.last.begin, rows) &&
-        bound_moves_evenly_over_runs(open->first.end, open->last.end, next.first.end, next.last.end,
-                                     rows)) {
+        key_bound_moves_evenly_over_runs(open->first.begin, open->last.begin, next.first.begin,
+                                         next.last.begin, rows) &&
+        key_bound_moves_evenly_over_runs(open->first.end, open->last.end, next.first.end,
+                                         next.last.end, rows)) {
         open->rows = rows;
         open->last = next.last;
         return;
@@ -267,8 +268,8 @@ static void collect_pieces_of_query_rows(struct key_visibility_search *s, int64_
 {
     struct query_row_run next = {row, rows, visible_keys_of(s, row),
                                  visible_keys_of(s, row + rows - 1)};
-    if (bound_moves_evenly_in_run(next.first.begin, next.last.begin, rows) &&
-        bound_moves_evenly_in_run(next.first.end, next.last.end, rows)) {
+    if (key_bound_moves_evenly_in_run(next.first.begin, next.last.begin, rows) &&
+        key_bound_moves_evenly_in_run(next.first.end, next.last.end, rows)) {
         add_query_row_run(s, next);
         return;
     }
@@ -285,7 +286,7 @@ static void collect_pieces_of_one_document(struct key_visibility_search *s, int6
         int64_t run = layout_run_end_row(s->layout, s->list, s->q_context, from);
         /* Between two rows of a stripe lie needed keys of all other ranks, so the last key may move by more than one:
          * each row is a run. */
-        if (s->needed != NULL && s->layout->kind == LAYOUT_STRIPED)
+        if (s->needed_key_tokens != NULL && s->layout->kind == LAYOUT_STRIPED)
             run = from + 1;
         if (run > to)
             run = to;
@@ -324,7 +325,7 @@ static void fill_visible_pieces(const struct ir *ir, const struct work *work, ui
                                       .kv_context = context_of_keys(ir, work, rank),
                                       .kv_first = work->attention.kv_first,
                                       .kv = work->attention.kv,
-                                      .window = mask_window_tokens(work),
+                                      .window = sliding_window_tokens_of_work(work),
                                       .list = list != NULL ? list : &whole,
                                       .first_row = work->attention.q_first,
                                       .out = pieces};
@@ -337,13 +338,14 @@ static void fill_visible_pieces(const struct ir *ir, const struct work *work, ui
     }
     if (work->attention.mask == MASK_PLAN) {
         needed_find_tokens(&needed, s.layout, s.list, s.q_context, s.window);
-        s.needed = &needed;
+        s.needed_key_tokens = &needed;
     }
     int64_t row = s.first_row, end = row + work->attention.q;
     while (row < end) {
         const int64_t together = end_of_visible_tokens(
-            s.list, mask_chunk_tokens(work),
-            layout_gathered_position(s.layout, s.list, s.q_context, row), &s.first_seen_position);
+            s.list, attention_chunk_tokens_of_work(work),
+            layout_position_of_gathered_row(s.layout, s.list, s.q_context, row),
+            &s.first_seen_position);
         int64_t next = layout_rows_below(s.layout, s.list, s.q_context, together);
         if (next > end)
             next = end;
@@ -353,15 +355,15 @@ static void fill_visible_pieces(const struct ir *ir, const struct work *work, ui
     needed_release(&needed);
 }
 
-void visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
-                    struct visible_pieces *pieces)
+void visible_find_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
+                         struct visible_pieces *pieces)
 {
     uint32_t sequence = ir_batch_sequence_of_rank(ir, rank, work->attention.sequence);
     fill_visible_pieces(ir, work, rank, documents_of_sequence(&ir->documents, sequence), pieces);
 }
 
-void visible_pieces_as_one_document(const struct ir *ir, const struct work *work, uint32_t rank,
-                                    struct visible_pieces *pieces)
+void visible_find_pieces_as_one_document(const struct ir *ir, const struct work *work,
+                                         uint32_t rank, struct visible_pieces *pieces)
 {
     fill_visible_pieces(ir, work, rank, NULL, pieces);
 }
@@ -396,7 +398,7 @@ static double visible_pairs_of_context(const struct token_layout *layout,
     int64_t row = 0, own = layout->sequence_tokens / layout->cp;
     double pairs = 0;
     while (row < own) {
-        int64_t position = layout_gathered_position(layout, list, context, row);
+        int64_t position = layout_position_of_gathered_row(layout, list, context, row);
         int64_t begin;
         const int64_t together = end_of_visible_tokens(list, chunk, position, &begin);
         int64_t end = layout_rows_below(layout, list, context, together);
@@ -441,11 +443,11 @@ static void add_visible_pairs_by_place(double *pairs, const struct ir *ir, const
             ir_replica_documents(ir, r, work->attention.sequence, &whole);
         for (uint32_t c = 0; c < ir->layout.cp; c++) {
             pairs[r * ir->layout.cp + c] +=
-                times *
-                (work->attention.round > 0
-                     ? visible_pairs_of_round(ir, work, of, c)
-                     : visible_pairs_of_context(&ir->layout, of, c, mask_window_tokens(work),
-                                                mask_chunk_tokens(work)));
+                times * (work->attention.round > 0
+                             ? visible_pairs_of_round(ir, work, of, c)
+                             : visible_pairs_of_context(&ir->layout, of, c,
+                                                        sliding_window_tokens_of_work(work),
+                                                        attention_chunk_tokens_of_work(work)));
         }
     }
 }
@@ -490,14 +492,14 @@ double ir_work_flops_on_rank(const struct ir *ir, const struct work *work, uint3
     double pairs = 0;
     if (!work_pairs_depend_on_rank(work))
         return work_flops(work) * work_used_row_share(work);
-    visible_pieces(ir, work, rank, &pieces);
+    visible_find_pieces(ir, work, rank, &pieces);
     for (uint32_t i = 0; i < pieces.count; i++)
         pairs += attention_piece_pairs(&pieces.piece[i]);
     visible_release(&pieces);
     return work_attention_flops(work, pairs);
 }
 
-double *ir_flops_of_shapes(const struct ir *ir, uint32_t rank)
+double *ir_flops_by_shape_on_rank(const struct ir *ir, uint32_t rank)
 {
     double *flops = heap_alloc(ir->shape_count + 1u, sizeof *flops);
     for (uint32_t i = 0; i < ir->shape_count; i++)

@@ -36,11 +36,11 @@ struct visible_pieces {
 /* Fills *pieces with the pieces of attention that the work computes on a rank; its old content is dropped.
  * work_pairs_depend_on_rank() must accept the work, and the schedule must have passed the verifier's rule
  * `documents`. */
-void visible_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
-                    struct visible_pieces *pieces);
+void visible_find_pieces(const struct ir *ir, const struct work *work, uint32_t rank,
+                         struct visible_pieces *pieces);
 /* Does what visible_pieces() does, as if the sequence were one document. */
-void visible_pieces_as_one_document(const struct ir *ir, const struct work *work, uint32_t rank,
-                                    struct visible_pieces *pieces);
+void visible_find_pieces_as_one_document(const struct ir *ir, const struct work *work,
+                                         uint32_t rank, struct visible_pieces *pieces);
 void visible_release(struct visible_pieces *pieces);
 
 /* The place (of ranks) whose attention has the most visible pairs in the step, recomputation included. Only ops count
@@ -53,9 +53,9 @@ struct visible_fullest_place {
 /* Returns the fullest place of a schedule. Call it only if visible_why_schedule_unfit() returns NULL. */
 struct visible_fullest_place visible_find_fullest_place(const struct ir *ir);
 
-/* ir_work_flops_on_rank() returns the flops of a work with any mask on a rank. ir_flops_of_shapes() returns those of
- * all shapes of the ir, [shape_count], as an array that the caller frees. */
+/* ir_work_flops_on_rank() returns the flops of a work with any mask on a rank. ir_flops_by_shape_on_rank() returns
+ * those of all shapes of the ir, [shape_count], as an array that the caller frees. */
 double ir_work_flops_on_rank(const struct ir *ir, const struct work *work, uint32_t rank);
-double *ir_flops_of_shapes(const struct ir *ir, uint32_t rank);
+double *ir_flops_by_shape_on_rank(const struct ir *ir, uint32_t rank);
 
 #endif

@@ -58,7 +58,8 @@ struct live_range_survey {
     struct class class[CLASSES_MAX];
     struct first_use *first_use; /* the first uses, class by class */
     uint32_t *lowered_clocks;    /* the lowered clocks of the class CLASS_EARLY */
-    uint32_t *op_after_free_set; /* for each live range, the op after the last op of its free set */
+    /* for each live range, the op after the last op of its free set */
+    uint32_t *first_op_after_free_set_by_range;
 };
 
 uint64_t live_ranges_aligned_bytes(const struct ir *ir, uint32_t buffer)
@@ -76,7 +77,8 @@ static void collect_ranges(struct live_range_survey *s, uint8_t memory)
     t->range_count = t->class_count = 0;
     live_ranges_reserve(t, first_uses->used_buffer_count);
     for (uint32_t i = 0; i < first_uses->used_buffer_count; i++) {
-        uint32_t buffer = first_uses->buffers_by_first_use[i], op = first_uses->first_op[buffer];
+        uint32_t buffer = first_uses->buffers_by_first_use[i],
+                 op = first_uses->first_op_by_buffer[buffer];
         if (ir->buffer.memory[buffer] != memory || liveness_is_persistent(ir, buffer))
             continue;
         bool early = first_uses->own_clock_row_by_buffer[buffer] != IR_NONE;
@@ -138,8 +140,8 @@ static void sort_first_uses_into_classes(struct live_range_survey *s)
  * first use is ordered after f if it is listed later; else if its clock is beyond f.) If the class has first uses after
  * f in the list, but none is ordered after f, returns LIVE_RANGES_NEVER_REUSABLE. If it has none after f in the list,
  * returns f + 1. */
-static uint32_t first_use_ordered_after(const struct live_range_survey *s, uint32_t c,
-                                        uint32_t stream, uint32_t f)
+static uint32_t op_from_which_first_uses_are_after(const struct live_range_survey *s, uint32_t c,
+                                                   uint32_t stream, uint32_t f)
 {
     const struct first_use *row = s->first_use + s->class[c].begin;
     uint32_t low = 0, high = s->class[c].count, count = high;
@@ -163,7 +165,8 @@ static void find_end_ops_of_live_ranges(struct live_range_survey *s)
     const struct ir *ir = s->ir;
     const struct order *order = s->order;
     struct live_ranges *t = s->t;
-    s->op_after_free_set = heap_alloc(t->range_count, sizeof *s->op_after_free_set);
+    s->first_op_after_free_set_by_range =
+        heap_alloc(t->range_count, sizeof *s->first_op_after_free_set_by_range);
     for (uint32_t i = 0; i < t->range_count; i++) {
         uint32_t set_count = ir->buffer.free_count[t->buffer[i]], last = 0;
         uint32_t *end = t->end_ops_by_range_and_class + (size_t)i * t->class_count;
@@ -174,12 +177,12 @@ static void find_end_ops_of_live_ranges(struct live_range_survey *s)
             last = set[k].i > last ? set[k].i : last;
         }
         right &= last >= t->first_use[i];
-        s->op_after_free_set[i] = right ? last + 1 : LIVE_RANGES_NEVER_REUSABLE;
+        s->first_op_after_free_set_by_range[i] = right ? last + 1 : LIVE_RANGES_NEVER_REUSABLE;
         memset(end, right ? 0 : 0xff, t->class_count * sizeof *end);
         for (uint32_t k = 0; right && k < set_count; k++)
             for (uint32_t c = 0; c < t->class_count; c++) {
                 uint32_t stream = order->stream_of_op[set[k].i - order->first_op];
-                uint32_t after = first_use_ordered_after(s, c, stream, set[k].i);
+                uint32_t after = op_from_which_first_uses_are_after(s, c, stream, set[k].i);
                 end[c] = after > end[c] ? after : end[c];
             }
     }
@@ -234,8 +237,8 @@ void live_ranges_of(struct live_ranges *t, const struct ir *ir, const struct ord
     sort_first_uses_into_classes(&s);
     find_end_ops_of_live_ranges(&s);
     live_ranges_fill_earliest_ends(t, order->first_op, order->op_count);
-    t->live_bytes = max_live_bytes(t, s.op_after_free_set);
+    t->peak_live_bytes = max_live_bytes(t, s.first_op_after_free_set_by_range);
     free(s.first_use);
     free(s.lowered_clocks);
-    free(s.op_after_free_set);
+    free(s.first_op_after_free_set_by_range);
 }

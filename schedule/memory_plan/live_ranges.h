@@ -42,7 +42,7 @@ struct live_ranges {
     uint64_t *offset_bytes; /* where a planner places the live range */
 
     /* the most bytes that are live at once if ops run one after the other in list order */
-    uint64_t live_bytes;
+    uint64_t peak_live_bytes;
 };
 
 void live_ranges_release(struct live_ranges *live_ranges);
@@ -60,7 +60,7 @@ uint64_t live_ranges_aligned_bytes(const struct ir *ir, uint32_t buffer);
 
 /* Replaces the rows of a short list's role by those of the whole list. Rows for copies have buffer IR_NONE. Returns
  * false and changes nothing if the rows of the two iterations at the gap of a run do not correspond, or if rows are not
- * in the order of first uses. `live_bytes` becomes 0, since it is not known for the whole list. */
+ * in the order of first uses. `peak_live_bytes` becomes 0, since it is not known for the whole list. */
 bool live_ranges_expand_repeats(struct live_ranges *live_ranges, const struct repeats *repeats,
                                 uint32_t role);
 

@@ -20,7 +20,7 @@ static uint32_t find_first_row_from(const struct live_ranges *t, uint32_t op)
 static bool rows_correspond(const struct live_ranges *t, const struct repeats *r, uint32_t a,
                             uint32_t b, int32_t step)
 {
-    int32_t value = repeats_place_of(r, t->first_use[a]).value_of_iteration;
+    int32_t value = repeats_place_of_op(r, t->first_use[a]).value_of_iteration;
     if (t->first_use_class_by_range[a] != t->first_use_class_by_range[b] ||
         t->bytes[a] != t->bytes[b] ||
         !repeats_refs_match_over_iterations(r, t->first_use[a], value, t->first_use[b], step))

@@ -34,7 +34,7 @@ static void plan_offsets_of_memory(struct ir *ir, struct live_ranges *t, bool ti
         least = top < least ? top : least;
     }
     figures->planned_bytes[memory] = base + least;
-    figures->live_bytes[memory] = base + t->live_bytes;
+    figures->live_bytes[memory] = base + t->peak_live_bytes;
     figures->max_live_bytes[memory] = base + held;
 }
 

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 
 struct stages_sharing_subsequence
-multiplex_stages_of_subsequence(const struct choices *c, uint32_t chunk, uint32_t subsequence)
+multiplex_stages_sharing_subsequence(const struct choices *c, uint32_t chunk, uint32_t subsequence)
 {
     if (!pipeline_of_choices(c)->is_multiplexed)
         return (struct stages_sharing_subsequence){pipeline_stage_of_chunk(c, chunk), 1};
     if (subsequence < multiplex_front_subsequence_count(c, chunk))
         return (struct stages_sharing_subsequence){chunk, c->pp - chunk};
-    if (subsequence >= multiplex_first_back_subsequence(c, chunk))
+    if (subsequence >= multiplex_first_of_back_subsequences(c, chunk))
         return (struct stages_sharing_subsequence){0, chunk + 1};
     return (struct stages_sharing_subsequence){chunk, 1};
 }
@@ -26,7 +26,7 @@ uint32_t multiplex_front_subsequence_count(const struct choices *c, uint32_t chu
     return at_most(c->pp - 1 - chunk, c->shared_units.first);
 }
 
-uint32_t multiplex_first_back_subsequence(const struct choices *c, uint32_t chunk)
+uint32_t multiplex_first_of_back_subsequences(const struct choices *c, uint32_t chunk)
 {
     return c->subsequences - at_most(chunk, c->shared_units.last);
 }
@@ -35,7 +35,7 @@ bool multiplex_stage_takes_part(const struct choices *c, uint32_t stage, uint32_
 {
     return stage == chunk ||
            (stage > chunk ? multiplex_front_subsequence_count(c, chunk) > 0
-                          : multiplex_first_back_subsequence(c, chunk) < c->subsequences);
+                          : multiplex_first_of_back_subsequences(c, chunk) < c->subsequences);
 }
 
 /* ---- the conditions under which stages can share subsequences ---- */
@@ -68,8 +68,8 @@ static void append_min_tokens_condition(struct text *out, const struct choices *
                          pipeline_tokens_before_subsequence(c, i),
                 would = tokens;
         for (uint32_t chunk = 0; chunk < c->pp; chunk++) {
-            int64_t cut = min_tokens_to_cut(tokens, c->tp,
-                                            multiplex_stages_of_subsequence(c, chunk, i).count);
+            int64_t cut = min_tokens_to_cut(
+                tokens, c->tp, multiplex_stages_sharing_subsequence(c, chunk, i).count);
             would = cut > would ? cut : would;
         }
         if (would == tokens)
@@ -117,7 +117,7 @@ static double earliest_start_of_next_task(const struct greedy_state *g, uint32_t
     uint32_t n = g->c->subsequences, s = g->next[chunk];
     if (s == n || (chunk > 0 && g->next[chunk - 1] <= s))
         return -1;
-    struct stages_sharing_subsequence share = multiplex_stages_of_subsequence(g->c, chunk, s);
+    struct stages_sharing_subsequence share = multiplex_stages_sharing_subsequence(g->c, chunk, s);
     double start = s > 0 ? g->task_ended_at[chunk * n + s - 1] : 0;
     if (chunk > 0 && g->task_ended_at[(chunk - 1) * n + s] > start)
         start = g->task_ended_at[(chunk - 1) * n + s];
@@ -134,8 +134,8 @@ static double earliest_start_of_next_task(const struct greedy_state *g, uint32_t
 static bool is_better_next_task(const struct greedy_state *g, uint32_t chunk, double start,
                                 uint32_t best, double best_start)
 {
-    uint32_t count = multiplex_stages_of_subsequence(g->c, chunk, g->next[chunk]).count;
-    uint32_t best_count = multiplex_stages_of_subsequence(g->c, best, g->next[best]).count;
+    uint32_t count = multiplex_stages_sharing_subsequence(g->c, chunk, g->next[chunk]).count;
+    uint32_t best_count = multiplex_stages_sharing_subsequence(g->c, best, g->next[best]).count;
     if (fabs(start - best_start) > START_TIME_TOLERANCE * best_start)
         return start < best_start;
     if (count != best_count)
@@ -160,7 +160,7 @@ static double duration_of_last_piece(const struct choices *c, uint32_t subsequen
            transformer_layer_attention_flops(c->model, from, true);
 }
 
-void multiplex_order(const struct choices *c, struct chunk_task *task)
+void multiplex_put_tasks_in_order(const struct choices *c, struct chunk_task *task)
 {
     uint32_t n = c->subsequences, all = c->pp * n;
     struct greedy_state g = {.c = c,
@@ -180,7 +180,7 @@ void multiplex_order(const struct choices *c, struct chunk_task *task)
         }
         assert(best < c->pp && "the lowest chunk with subsequences left can start");
         struct stages_sharing_subsequence share =
-            multiplex_stages_of_subsequence(c, best, g.next[best]);
+            multiplex_stages_sharing_subsequence(c, best, g.next[best]);
         double end = best_start + duration_of_last_piece(c, g.next[best], share);
         for (uint32_t i = share.first_stage; i < share.first_stage + share.count; i++)
             g.stage_free_at[i] = end;
@@ -201,10 +201,10 @@ static void add_actions_of_task(struct actions *actions, const struct choices *c
                                 const struct chunk_task *t, uint32_t unit, bool forward)
 {
     struct stages_sharing_subsequence share =
-        multiplex_stages_of_subsequence(c, t->chunk, t->subsequence);
+        multiplex_stages_sharing_subsequence(c, t->chunk, t->subsequence);
     bool takes_part = stage - share.first_stage < share.count;
     /* the first of the last subsequences, which the stages before the owner share */
-    uint32_t last = multiplex_first_back_subsequence(c, t->chunk);
+    uint32_t last = multiplex_first_of_back_subsequences(c, t->chunk);
     if (takes_part)
         actions_add(actions, forward ? ACTION_FORWARD : ACTION_BACKWARD, t->chunk, unit);
     if (last == c->subsequences || stage > t->chunk)
@@ -219,7 +219,7 @@ void order_multiplexed(struct actions *actions, const struct choices *c, uint32_
 {
     uint32_t n = c->subsequences, all = c->pp * n;
     struct chunk_task *task = heap_alloc(all, sizeof *task);
-    multiplex_order(c, task);
+    multiplex_put_tasks_in_order(c, task);
     for (uint32_t micro = 0; micro < c->accumulation; micro++)
         for (uint32_t i = 0; i < 2 * all; i++) {
             const struct chunk_task *t = &task[i < all ? i : 2 * all - 1 - i];

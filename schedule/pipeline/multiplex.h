@@ -19,15 +19,15 @@ struct stages_sharing_subsequence {
 
 /* Returns the stages that share a subsequence in a chunk. In a pipeline whose stages do not share, that is the one
  * stage of the chunk. */
-struct stages_sharing_subsequence multiplex_stages_of_subsequence(const struct choices *choices,
-                                                                  uint32_t chunk,
-                                                                  uint32_t subsequence);
+struct stages_sharing_subsequence
+multiplex_stages_sharing_subsequence(const struct choices *choices, uint32_t chunk,
+                                     uint32_t subsequence);
 
 /* The shared subsequences of a chunk are its first ones and its last ones. multiplex_front_subsequence_count() returns
- * the number of the first ones. multiplex_first_back_subsequence() returns the first of the last ones; the number of
- * all subsequences if there are none. */
+ * the number of the first ones. multiplex_first_of_back_subsequences() returns the first of the last ones; the number
+ * of all subsequences if there are none. */
 uint32_t multiplex_front_subsequence_count(const struct choices *choices, uint32_t chunk);
-uint32_t multiplex_first_back_subsequence(const struct choices *choices, uint32_t chunk);
+uint32_t multiplex_first_of_back_subsequences(const struct choices *choices, uint32_t chunk);
 
 /* True if a stage computes at least a piece of some subsequence in a chunk. */
 bool multiplex_stage_takes_part(const struct choices *choices, uint32_t stage, uint32_t chunk);
@@ -47,6 +47,6 @@ struct chunk_task {
  * first; of tasks that can start at the same time, the one that most stages share, and then that of the earlier
  * subsequence. A task takes as long as the last of the pieces into which its stages cut the subsequence, which sees the
  * most keys: by its flops or, if all subsequences are equally long, 1 / n for n stages. */
-void multiplex_order(const struct choices *choices, struct chunk_task *task);
+void multiplex_put_tasks_in_order(const struct choices *choices, struct chunk_task *task);
 
 #endif

@@ -20,7 +20,7 @@ static int compare_storages_by_first_event(const void *a, const void *b)
     return (x->storage > y->storage) - (x->storage < y->storage);
 }
 
-void recorded_memory_open(struct recorded_schedule_builder *m)
+void recorded_make_storage_tables(struct recorded_schedule_builder *m)
 {
     const uint32_t count = m->recording->storage_count;
     struct first_event_of_storage *start = heap_alloc((size_t)count + 1, sizeof *start);
@@ -39,7 +39,7 @@ void recorded_memory_open(struct recorded_schedule_builder *m)
     free(start);
 }
 
-void recorded_memory_close(struct recorded_schedule_builder *m)
+void recorded_release_storage_tables(struct recorded_schedule_builder *m)
 {
     free(m->buffer);
     free(m->first_writing_op_of_storage);
@@ -88,22 +88,26 @@ static buffer_id add_buffer(struct recorded_schedule_builder *m, uint32_t storag
     return ir_add_buffer(m->ir, &desc);
 }
 
-struct view recorded_make_wire_buffer(struct recorded_schedule_builder *m,
-                                      const struct recorded_wire_buffer *wire)
+struct view recorded_make_transfer_buffer(struct recorded_schedule_builder *m,
+                                          const struct recorded_transfer_buffer *transfer_buffer)
 {
     char name[64];
     struct buffer_desc desc = {
-        .memory = wire->memory,
-        .dtype = wire->dtype,
-        .category = wire->category,
+        .memory = transfer_buffer->memory,
+        .dtype = transfer_buffer->dtype,
+        .category = transfer_buffer->category,
         .flags = BUFFER_PERSISTENT | BUFFER_PART,
         .role = m->role,
         .layer = IR_NONE16,
         .binding = IR_NONE16,
-        .dims = {1, {(int64_t)(wire->bytes / dtype_bytes((enum dtype)wire->dtype))}, 0},
+        .dims = {1,
+                 {(int64_t)(transfer_buffer->bytes /
+                            dtype_bytes((enum dtype)transfer_buffer->dtype))},
+                 0},
     };
-    snprintf(name, sizeof name, "%s.%u.%s.%llu.%u.", wire->stem, wire->stream,
-             dtype_name((enum dtype)wire->dtype), (unsigned long long)wire->bytes, m->role);
+    snprintf(name, sizeof name, "%s.%u.%s.%llu.%u.", transfer_buffer->stem, transfer_buffer->stream,
+             dtype_name((enum dtype)transfer_buffer->dtype),
+             (unsigned long long)transfer_buffer->bytes, m->role);
     buffer_id buffer = ir_find_buffer(m->ir, name, strlen(name));
     if (buffer.i == IR_NONE)
         buffer = ir_add_named_buffer(m->ir, name, strlen(name), &desc);

@@ -55,8 +55,8 @@ struct mesh_axis_strides {
 
 /* Adds the strides that a group needs. Returns false if there is no mesh on which this group and all earlier ones
  * lie. */
-static bool add_strides_of_group(struct mesh_axis_strides *cuts, const struct step_group *group,
-                                 int64_t world)
+static bool add_strides_of_group(struct mesh_axis_strides *axis_strides,
+                                 const struct step_group *group, int64_t world)
 {
     struct rank_progression p[MESH_AXES_MAX];
     const uint32_t parts = split_group_into_progressions(group, p);
@@ -66,17 +66,18 @@ static bool add_strides_of_group(struct mesh_axis_strides *cuts, const struct st
         const int64_t ends[] = {p[k].stride, p[k].stride * p[k].size};
         for (size_t e = 0; e < ARRAY_LEN(ends); e++) {
             uint32_t i = 0;
-            while (i < cuts->count && cuts->strides[i] != ends[e])
+            while (i < axis_strides->count && axis_strides->strides[i] != ends[e])
                 i++;
-            if (i == cuts->count && cuts->count == CUTS_MAX)
+            if (i == axis_strides->count && axis_strides->count == CUTS_MAX)
                 return false;
-            if (i == cuts->count)
-                cuts->strides[cuts->count++] = ends[e];
+            if (i == axis_strides->count)
+                axis_strides->strides[axis_strides->count++] = ends[e];
         }
     }
-    qsort(cuts->strides, cuts->count, sizeof *cuts->strides, ascending_i64);
-    for (uint32_t i = 1; i < cuts->count; i++)
-        if (cuts->strides[i] % cuts->strides[i - 1] != 0 || cuts->strides[i] > world)
+    qsort(axis_strides->strides, axis_strides->count, sizeof *axis_strides->strides, ascending_i64);
+    for (uint32_t i = 1; i < axis_strides->count; i++)
+        if (axis_strides->strides[i] % axis_strides->strides[i - 1] != 0 ||
+            axis_strides->strides[i] > world)
             return false;
     return true;
 }
@@ -104,16 +105,16 @@ static enum status refuse_rank_group(const struct recorded_schedule_builder *m,
 }
 
 static enum status find_axis_strides(const struct recorded_schedule_builder *m,
-                                     struct mesh_axis_strides *cuts)
+                                     struct mesh_axis_strides *axis_strides)
 {
     const uint32_t world = m->recordings[0].world_size;
     struct step_group ranks = new_group_of_all_recorded_ranks(m);
     enum status status = STATUS_OK;
-    *cuts = (struct mesh_axis_strides){{1, world}, 2};
+    *axis_strides = (struct mesh_axis_strides){{1, world}, 2};
     for (uint32_t i = 0; i < m->recording_count && status == STATUS_OK; i++)
         for (uint32_t g = 0; g < m->recordings[i].group_count && status == STATUS_OK; g++) {
             const struct step_group *group = &m->recordings[i].group[g];
-            if (!add_strides_of_group(cuts, group, world))
+            if (!add_strides_of_group(axis_strides, group, world))
                 status = diag_error(
                     m->diag, (struct loc){.name = m->recordings[i].name}, STATUS_BAD_INPUT,
                     "group '%s' (%s) of ranks %lld, %lld, ... is no group of a mesh of %u ranks on "
@@ -121,9 +122,9 @@ static enum status find_axis_strides(const struct recorded_schedule_builder *m,
                     group->key, group->name, (long long)group->ranks[0],
                     (long long)group->ranks[group->rank_count > 1 ? 1 : 0], world);
         }
-    if (status == STATUS_OK && !add_strides_of_group(cuts, &ranks, world))
+    if (status == STATUS_OK && !add_strides_of_group(axis_strides, &ranks, world))
         status = refuse_rank_group(m, &ranks);
-    cuts->count = world == 1 ? 1 : cuts->count;
+    axis_strides->count = world == 1 ? 1 : axis_strides->count;
     free(ranks.ranks);
     return status;
 }
@@ -217,20 +218,20 @@ void recorded_add_role(struct recorded_schedule_builder *m)
 
 enum status recorded_make_mesh(struct recorded_schedule_builder *m)
 {
-    struct mesh_axis_strides cuts;
+    struct mesh_axis_strides axis_strides;
     struct mesh *mesh = &m->ir->mesh;
-    enum status status = find_axis_strides(m, &cuts);
+    enum status status = find_axis_strides(m, &axis_strides);
     if (status != STATUS_OK)
         return status;
-    if (cuts.count - 1 > MESH_AXES_MAX)
+    if (axis_strides.count - 1 > MESH_AXES_MAX)
         return diag_error(m->diag, (struct loc){.name = m->recordings[0].name}, STATUS_BAD_INPUT,
                           "the groups lie on a mesh of %u axes; at most %d are read",
-                          cuts.count - 1, MESH_AXES_MAX);
-    mesh->axis_count = cuts.count - 1;
+                          axis_strides.count - 1, MESH_AXES_MAX);
+    mesh->axis_count = axis_strides.count - 1;
     for (uint32_t a = 0; a < mesh->axis_count; a++) { /* the last axis is the fastest */
-        const uint32_t i = cuts.count - 2 - a;
+        const uint32_t i = axis_strides.count - 2 - a;
         snprintf(mesh->axis[a].name, sizeof mesh->axis[a].name, "axis%u", a);
-        mesh->axis[a].size = (uint32_t)(cuts.strides[i + 1] / cuts.strides[i]);
+        mesh->axis[a].size = (uint32_t)(axis_strides.strides[i + 1] / axis_strides.strides[i]);
     }
     return STATUS_OK;
 }

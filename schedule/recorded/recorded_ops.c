@@ -229,7 +229,7 @@ operands_of_collective_or_copy(struct recorded_schedule_builder *m, uint32_t num
     const struct work *work = &move->work;
     const enum work_kind kind = (enum work_kind)work->kind;
     const bool up = kind == WORK_H2D, down = kind == WORK_D2H;
-    struct recorded_wire_buffer wire = {
+    struct recorded_transfer_buffer transfer_buffer = {
         .stem = up ? "host" : "sent",
         .bytes = (uint64_t)work_payload_bytes(work),
         .stream = move->stream,
@@ -242,27 +242,27 @@ operands_of_collective_or_copy(struct recorded_schedule_builder *m, uint32_t num
     if (kind == WORK_BARRIER)
         return (struct recorded_operands){0};
     if (kind == WORK_RECV) {
-        wire.stem = "received";
-        view[0] = recorded_make_wire_buffer(m, &wire);
+        transfer_buffer.stem = "received";
+        view[0] = recorded_make_transfer_buffer(m, &transfer_buffer);
         return (struct recorded_operands){NULL, &view[0], 0, 1};
     }
-    view[0] = recorded_make_wire_buffer(m, &wire);
+    view[0] = recorded_make_transfer_buffer(m, &transfer_buffer);
     if (kind == WORK_SEND)
         return (struct recorded_operands){&view[0], NULL, 1, 0};
-    wire.stem = down ? "host" : "received";
-    wire.category = CATEGORY_COMMUNICATION;
-    wire.memory = down ? MEMORY_PINNED : MEMORY_HBM;
+    transfer_buffer.stem = down ? "host" : "received";
+    transfer_buffer.category = CATEGORY_COMMUNICATION;
+    transfer_buffer.memory = down ? MEMORY_PINNED : MEMORY_HBM;
     if (kind == WORK_ALL_GATHER)
-        wire.bytes *= m->recording->group[m->recording->event[number].group].rank_count;
+        transfer_buffer.bytes *= m->recording->group[m->recording->event[number].group].rank_count;
     if (kind == WORK_REDUCE_SCATTER)
-        wire.bytes /= m->recording->group[m->recording->event[number].group].rank_count;
-    view[1] = recorded_make_wire_buffer(m, &wire);
+        transfer_buffer.bytes /= m->recording->group[m->recording->event[number].group].rank_count;
+    view[1] = recorded_make_transfer_buffer(m, &transfer_buffer);
     return (struct recorded_operands){&view[0], &view[1], 1, 1};
 }
 
 /* Makes the buffers for the bytes that collectives and copies move. For each buffer that one of them reads, adds an op
  * without cost that writes it before all other ops; buffers on the host, from which copies read, need none. */
-static enum status add_wire_buffers(struct recorded_schedule_builder *m)
+static enum status add_transfer_buffers(struct recorded_schedule_builder *m)
 {
     enum status status = STATUS_OK;
     struct collective_or_copy work_and_stream;
@@ -468,15 +468,15 @@ static enum status make_role_of_recording(struct recorded_schedule_builder *m)
     streams->collective_op_of_event_plus_1 =
         heap_zalloc((size_t)r->event_count + 1, sizeof *streams->collective_op_of_event_plus_1);
     streams->host_wait_stream = -1;
-    recorded_memory_open(m);
+    recorded_make_storage_tables(m);
     recorded_add_groups(m);
     recorded_add_role(m);
-    enum status status = add_wire_buffers(m);
+    enum status status = add_transfer_buffers(m);
     if (status == STATUS_OK)
         status = add_ops_of_all_events(m);
     if (status == STATUS_OK)
         recorded_set_free_sets(m);
-    recorded_memory_close(m);
+    recorded_release_storage_tables(m);
     free(m->schedule_group_by_program_group);
     free(streams->row);
     free(streams->stream_state);

@@ -53,8 +53,8 @@ uint32_t recorded_add_first_writing_op(struct recorded_schedule_builder *m,
 uint16_t recorded_layer_of_event(const struct recorded_schedule_builder *m, uint32_t event);
 
 /* ---- memory (recorded_memory.c) ---- */
-void recorded_memory_open(struct recorded_schedule_builder *m);
-void recorded_memory_close(struct recorded_schedule_builder *m);
+void recorded_make_storage_tables(struct recorded_schedule_builder *m);
+void recorded_release_storage_tables(struct recorded_schedule_builder *m);
 /* Makes the buffers of the storages whose first event is event `number` or an earlier one, if they have bytes and no
  * buffer yet. The op of the event is to write at most `room` of them first: sets *with_op to these. Adds ops without
  * cost that write the others. */
@@ -73,14 +73,14 @@ void recorded_set_last_op_of_storages(struct recorded_schedule_builder *m, uint3
 void recorded_set_free_sets(struct recorded_schedule_builder *m);
 /* A buffer for the bytes that a collective or a copy moves on one stream of the schedule. In the program these bytes
  * are part of storages, so the buffer takes no memory of its own. */
-struct recorded_wire_buffer {
+struct recorded_transfer_buffer {
     const char *stem;
     uint64_t bytes;
     uint8_t stream, memory, dtype, category;
 };
 /* Returns a view of the whole buffer of a wire. Makes the buffer if there is none yet. */
-struct view recorded_make_wire_buffer(struct recorded_schedule_builder *m,
-                                      const struct recorded_wire_buffer *wire);
+struct view recorded_make_transfer_buffer(struct recorded_schedule_builder *m,
+                                          const struct recorded_transfer_buffer *wire);
 
 /* ---- mesh, groups and roles (recorded_mesh.c) ---- */
 /* Lays the ranks on a mesh. Every group of all recordings must consist of whole axes of this mesh, and so must the

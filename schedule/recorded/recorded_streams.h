@@ -57,7 +57,8 @@ struct recorded_streams {
      * none */
     uint32_t *pending_collective_op_plus_1;
     uint32_t *collective_op_of_event_plus_1; /* [events] 1 + the collective of the event; 0: none */
-    /* 1 + the last of the ops that fill the buffers which collectives or copies read (add_wire_buffers()); 0: none */
+    /* 1 + the last of the ops that fill the buffers which collectives or copies read (add_transfer_buffers()); 0: none
+     * */
     uint32_t last_source_fill_op_plus_1;
     int16_t host_wait_stream; /* the stream on which the host waits for events; -1: none yet */
 };

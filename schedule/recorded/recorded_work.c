@@ -180,8 +180,9 @@ static bool copies_strided_elements(const struct recorded_schedule_builder *m,
     return false;
 }
 
-static enum opaque_cost opaque_cost_of_memory_operator(const struct recorded_schedule_builder *m,
-                                                       const struct step_event *event)
+static enum opaque_cost_formula
+opaque_cost_of_memory_operator(const struct recorded_schedule_builder *m,
+                               const struct step_event *event)
 {
     switch ((enum step_event_kind)event->kind) {
     case STEP_REDUCTION:
@@ -333,12 +334,12 @@ enum status recorded_set_work_of_collective(const struct recorded_schedule_build
     if (work->kind == WORK_BARRIER)
         return STATUS_OK;
     if (work->kind == WORK_ALL_TO_ALL &&
-        event->index_in_group_sent_to >= 0) { /* a step of a ring */
+        event->group_index_of_only_receiver >= 0) { /* a step of a ring */
         const int64_t own =
             recorded_index_of_rank_in_group(&m->recording->group[event->group], m->recording->rank);
         *work = (struct work){.kind = WORK_SHIFT};
         work->p2p.group = group;
-        work->p2p.by = (event->index_in_group_sent_to - own + ranks) % ranks;
+        work->p2p.by = (event->group_index_of_only_receiver - own + ranks) % ranks;
         work->p2p.bytes = llround(event->most_bytes_sent_to_one_rank);
         return STATUS_OK;
     }

@@ -74,7 +74,7 @@ static uint32_t find_free_position(const struct caching_allocator *a,
     return low;
 }
 
-static void add_free(struct caching_allocator *a, uint32_t row)
+static void add_free_block(struct caching_allocator *a, uint32_t row)
 {
     struct caching_block *b = &a->block[row];
     struct caching_free *list = &a->free[b->pool];
@@ -89,20 +89,20 @@ static void add_free(struct caching_allocator *a, uint32_t row)
     list->count++;
 }
 
-static void remove_free_at(struct caching_free *list, uint32_t at)
+static void remove_free_block_at(struct caching_free *list, uint32_t at)
 {
     list->count--;
     for (uint32_t i = at; i < list->count; i++)
         list->row[i] = list->row[i + 1];
 }
 
-static void remove_free(struct caching_allocator *a, uint32_t row)
+static void remove_free_block(struct caching_allocator *a, uint32_t row)
 {
     const struct caching_block *b = &a->block[row];
     struct caching_free *list = &a->free[b->pool];
     uint32_t at = find_free_position(a, list, b->size, b->address);
     assert(at < list->count && list->row[at] == row);
-    remove_free_at(list, at);
+    remove_free_block_at(list, at);
 }
 
 /* Removes the smallest free block that is large enough, of several the one with the lowest address, and returns it;
@@ -115,7 +115,7 @@ static uint32_t take_smallest_free_block(struct caching_allocator *a, int pool, 
     if (enough == 0)
         return NO_ROW;
     uint32_t row = list->row[enough - 1];
-    remove_free_at(list, enough - 1);
+    remove_free_block_at(list, enough - 1);
     return row;
 }
 
@@ -238,7 +238,7 @@ static void release_free_pages(struct caching_allocator *a, uint32_t row)
     uint64_t end = (b.address + b.size) / page * page;
     if (begin >= end)
         return;
-    remove_free(a, row);
+    remove_free_block(a, row);
     uint32_t pages = b.address < begin ? split_off_rest(a, row, begin - b.address) : row;
     uint32_t tail = end < b.address + b.size ? split_off_rest(a, pages, end - begin) : NO_ROW;
     uint32_t before = a->block[pages].block_before, after = a->block[pages].block_after;
@@ -250,9 +250,9 @@ static void release_free_pages(struct caching_allocator *a, uint32_t row)
         a->end_block_by_pool_plus_1[b.pool] = 0;
     release_block_row(a, pages);
     if (pages != row)
-        add_free(a, row);
+        add_free_block(a, row);
     if (tail != NO_ROW)
-        add_free(a, tail);
+        add_free_block(a, tail);
     a->reserved_bytes -= end - begin;
     a->bytes_released_under_pressure += end - begin;
 }
@@ -281,7 +281,7 @@ static uint32_t grow_segment(struct caching_allocator *a, int pool, uint64_t rou
         }
         add_reserved_bytes(a, bytes);
         if (extends) {
-            remove_free(a, last);
+            remove_free_block(a, last);
             a->block[last].size += bytes;
             a->next_address_by_pool[pool] += bytes;
             return last;
@@ -297,7 +297,7 @@ static void split_block(struct caching_allocator *a, uint32_t row, uint64_t roun
 {
     uint64_t rest = a->block[row].size - rounded;
     if (is_small_pool(a->block[row].pool) ? rest >= MIN_BLOCK : rest > SMALL_SIZE)
-        add_free(a, split_off_rest(a, row, rounded));
+        add_free_block(a, split_off_rest(a, row, rounded));
 }
 
 uint32_t caching_alloc(struct caching_allocator *a, uint64_t bytes)
@@ -343,13 +343,13 @@ void caching_free(struct caching_allocator *a, uint32_t row)
     a->block[row].is_used = false;
     uint32_t before = a->block[row].block_before, after = a->block[row].block_after;
     if (after != NO_ROW && !a->block[after].is_used) {
-        remove_free(a, after);
+        remove_free_block(a, after);
         merge_blocks(a, row, after);
     }
     if (before != NO_ROW && !a->block[before].is_used) {
-        remove_free(a, before);
+        remove_free_block(a, before);
         merge_blocks(a, before, row);
         row = before;
     }
-    add_free(a, row);
+    add_free_block(a, row);
 }

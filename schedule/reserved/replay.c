@@ -87,8 +87,9 @@ static uint32_t first_op_of_moments(const struct buffers_by_first_op *c)
 
 /* Adds the persistent buffers that some op uses, either the moments or all others, as live from op `first` on. Where
  * the short list leaves out copies of a buffer's layer, the buffers of these copies are added too, layer by layer. */
-static void add_persistent_buffers(struct replay *r, const struct buffers_by_first_op *c,
-                                   bool moments, uint32_t first)
+static void add_persistent_buffers(struct replayed_buffer_lifetimes *r,
+                                   const struct buffers_by_first_op *c, bool moments,
+                                   uint32_t first)
 {
     for (uint32_t b = c->buffer_begin, end; b < c->buffer_end; b = end) {
         uint32_t times = repeats_count_buffer_instances(c->ir, b);
@@ -132,7 +133,8 @@ static uint16_t *bundle_by_buffer_if_split(const struct buffers_by_first_op *c)
 /* Replaces the row of each buffer that bundle_by_buffer_if_split() finds in device memory by one row for each tensor of
  * its bundle. If the buffer is a rank's part of a bundle, each tensor takes the same share of it as of the whole
  * bundle. */
-static void divide_rows_by_tensor(struct replay *r, const struct buffers_by_first_op *c)
+static void divide_rows_by_tensor(struct replayed_buffer_lifetimes *r,
+                                  const struct buffers_by_first_op *c)
 {
     const struct ir *ir = c->ir;
     uint16_t *apart = bundle_by_buffer_if_split(c);
@@ -168,8 +170,8 @@ static void divide_rows_by_tensor(struct replay *r, const struct buffers_by_firs
     r->row_count = (uint32_t)count;
 }
 
-void replay_list_buffers_of_role(struct replay *r, const struct ir *ir, const struct role *role,
-                                 struct replay_options how)
+void replay_list_buffers_of_role(struct replayed_buffer_lifetimes *r, const struct ir *ir,
+                                 const struct role *role, struct replay_options how)
 {
     struct buffers_by_first_op c = {.ir = ir, .role = role};
     const struct repeats *repeats = &ir->repeats;
@@ -178,7 +180,7 @@ void replay_list_buffers_of_role(struct replay *r, const struct ir *ir, const st
     sort_by_first_op(&c);
     struct whole_list_row *row = repeats_expand_rows_to_whole_list(
         repeats, (uint32_t)(role - ir->role), c.op, c.count, &rows);
-    *r = (struct replay){
+    *r = (struct replayed_buffer_lifetimes){
         .ir = ir,
         .role = (uint32_t)(role - ir->role),
         .first_op = begin,
@@ -228,10 +230,10 @@ void replay_list_buffers_of_role(struct replay *r, const struct ir *ir, const st
     free(c.op);
 }
 
-void replay_release(struct replay *r)
+void replay_release(struct replayed_buffer_lifetimes *r)
 {
     free(r->row);
-    *r = (struct replay){0};
+    *r = (struct replayed_buffer_lifetimes){0};
 }
 
 /* The copies that the short list leaves out of a run of iterations, in ops counted as in struct replay. first_op: the
@@ -246,7 +248,7 @@ enum { STATES = 16 }; /* repetitions with a period of fewer copies than this are
  * its first row, and next_freed[row] is 1 + the row that follows; 0 ends the list. block[row] is the allocator's block
  * of a row; its owner is 1 + the row. */
 struct replay_pass {
-    const struct replay *r;
+    const struct replayed_buffer_lifetimes *r;
     struct caching_allocator *a;
     bool allocates_gathers_in_own_pool;
     uint32_t *freed_buffers, *next_freed, *block;
@@ -363,7 +365,7 @@ static uint32_t skip_repeated_iteration_copies(struct replay_pass *pass, uint32_
 
 static void replay_step(struct replay_pass *pass, enum memory memory, bool first_step)
 {
-    const struct replay *r = pass->r;
+    const struct replayed_buffer_lifetimes *r = pass->r;
     set_next_run_with_left_out_copies(pass, 0);
     memset(pass->freed_buffers, 0, ((size_t)r->op_count + 1) * sizeof *pass->freed_buffers);
     for (uint32_t i = 0, op = 0; i < r->row_count || op < r->op_count;) {
@@ -394,7 +396,7 @@ static void replay_step(struct replay_pass *pass, enum memory memory, bool first
     }
 }
 
-void replay_steps_in_allocator(const struct replay *r, enum memory memory,
+void replay_steps_in_allocator(const struct replayed_buffer_lifetimes *r, enum memory memory,
                                bool allocates_gathers_in_own_pool, struct caching_allocator *a)
 {
     struct replay_pass pass = {

@@ -12,7 +12,7 @@
 
 /* The ops at which each buffer of a role is allocated and freed. They are counted from the role's first op; of a short
  * list (schedule/ir/repeats.h), in the whole list. All-zero: no buffers. */
-struct replay {
+struct replayed_buffer_lifetimes {
     const struct ir *ir;
     uint32_t role, first_op; /* first_op: the role's first op */
     uint32_t op_count, row_count;
@@ -34,9 +34,9 @@ struct replay_options {
 };
 
 /* Lists the buffers of a role that ops use. They lie in all memories. */
-void replay_list_buffers_of_role(struct replay *replay, const struct ir *ir,
+void replay_list_buffers_of_role(struct replayed_buffer_lifetimes *replay, const struct ir *ir,
                                  const struct role *role, struct replay_options how);
-void replay_release(struct replay *replay);
+void replay_release(struct replayed_buffer_lifetimes *replay);
 
 /* Two steps are replayed. In the second one the allocator still has the segments that the first has cut for other
  * sizes, so a large tensor may need a new segment. A third step changed nothing in the schedules that were tried. */
@@ -46,7 +46,7 @@ enum { REPLAY_STEPS = 2 };
  * allocator's limit. Only the first step allocates persistent buffers. Iterations in which the allocator would repeat
  * what it did in earlier ones are left out. allocates_gathers_in_own_pool: gathered parameters are allocated on the
  * stream of gathers. */
-void replay_steps_in_allocator(const struct replay *replay, enum memory memory,
+void replay_steps_in_allocator(const struct replayed_buffer_lifetimes *replay, enum memory memory,
                                bool allocates_gathers_in_own_pool,
                                struct caching_allocator *allocator);
 

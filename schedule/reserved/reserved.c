@@ -166,12 +166,12 @@ static void count_peers_in_fabric(const struct ir *ir, const struct cluster *clu
     *spans = false;
     if (!group_find_member(&ir->mesh, group, rank, &instance, &index))
         return;
-    int64_t domain = cluster_place(cluster, rank).domain;
+    int64_t domain = cluster_place_of_rank(cluster, rank).domain;
     for (uint32_t k = 0; k < size; k++) {
         uint32_t peer = group_global_rank_of_member(&ir->mesh, group, instance, k);
         if (peer == rank)
             continue;
-        if (cluster_place(cluster, peer).domain == domain)
+        if (cluster_place_of_rank(cluster, peer).domain == domain)
             ++*peers_in_fabric;
         else
             *spans = true;
@@ -218,7 +218,8 @@ static uint64_t nccl_bytes(const struct ir *ir, const struct cluster *cluster,
 
 /* Replays the device memory of a role: allocates workspaces, buckets and tables, then the persistent buffers, and then
  * allocates and frees the tensors of its ops in list order. */
-static void replay_device_memory(struct caching_allocator *a, const struct replay *replay,
+static void replay_device_memory(struct caching_allocator *a,
+                                 const struct replayed_buffer_lifetimes *replay,
                                  uint64_t workspaces, struct reserved_options held)
 {
     if (workspaces > 0) {
@@ -234,7 +235,8 @@ static void replay_device_memory(struct caching_allocator *a, const struct repla
 }
 
 /* Sets used[b] for each bundle to which a buffer of the replay is bound. */
-static void mark_bundles_used_by_role(const struct ir *ir, const struct replay *replay, bool *used)
+static void mark_bundles_used_by_role(const struct ir *ir,
+                                      const struct replayed_buffer_lifetimes *replay, bool *used)
 {
     for (uint32_t i = 0; i < replay->row_count; i++) {
         const uint16_t binding = ir->buffer.binding[replay->row[i].buffer];
@@ -257,7 +259,7 @@ static void allocate_tensor(struct caching_allocator *a, const struct bundle *bu
  * and defragment() (deepspeed/runtime/zero/utils.py) moves them through the host and empties the cache, so that nothing
  * of this is left when the first step begins. */
 static void replay_parameter_loading(struct caching_allocator *a, const struct ir *ir,
-                                     const struct replay *replay, uint32_t each)
+                                     const struct replayed_buffer_lifetimes *replay, uint32_t each)
 {
     bool *used = heap_zalloc((size_t)ir->bundle_count + 1, sizeof *used);
     mark_bundles_used_by_role(ir, replay, used);
@@ -291,7 +293,7 @@ static int compare_last_ops(const void *a, const void *b)
 
 /* Returns the bytes of pinned memory. A freed block is counted as free only when the next block is allocated; that is
  * early enough, since the count of used blocks cannot rise before. */
-static uint64_t pinned_bytes(const struct ir *ir, const struct replay *replay)
+static uint64_t pinned_bytes(const struct ir *ir, const struct replayed_buffer_lifetimes *replay)
 {
     uint32_t count = 0;
     struct replay_stay *row = heap_alloc((size_t)replay->row_count + 1, sizeof *row);
@@ -326,9 +328,9 @@ static uint64_t allocator_limit(uint64_t available, uint64_t outside)
     return available > outside ? available - outside : 1;
 }
 
-static void reserved_of_role(struct reserved *out, const struct ir *ir,
-                             const struct cluster *cluster, const struct role *role, int sm,
-                             struct reserved_options held)
+static void compute_reserved_of_role(struct reserved *out, const struct ir *ir,
+                                     const struct cluster *cluster, const struct role *role, int sm,
+                                     struct reserved_options held)
 {
     *out = (struct reserved){0};
     bool bounded = isfinite(cluster->device.usable_bytes);
@@ -345,7 +347,7 @@ static void reserved_of_role(struct reserved *out, const struct ir *ir,
     struct caching_allocator a = {.limit_bytes =
                                       bounded ? allocator_limit(out->available_bytes, outside) : 0,
                                   .is_expandable = held.has_expandable_segments};
-    struct replay replay;
+    struct replayed_buffer_lifetimes replay;
     replay_list_buffers_of_role(&replay, ir, role, held.replay);
     replay_device_memory(&a, &replay, workspaces, held);
     out->pinned_bytes = pinned_bytes(ir, &replay);
@@ -392,7 +394,7 @@ void reserved_compute(struct reserved *reserved, const struct ir *ir, const stru
     *reserved = (struct reserved){.fits = true};
     for (uint32_t i = 0; i < ir->role_count; i++) {
         struct reserved one;
-        reserved_of_role(&one, ir, cluster, &ir->role[i], sm, held);
+        compute_reserved_of_role(&one, ir, cluster, &ir->role[i], sm, held);
         bool fits = reserved->fits && one.fits, tight = reserved->is_tight || one.is_tight;
         uint64_t pinned =
             one.pinned_bytes > reserved->pinned_bytes ? one.pinned_bytes : reserved->pinned_bytes;

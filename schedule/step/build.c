@@ -101,7 +101,7 @@ static void make_streams(struct emit *e)
         e->stream.side_stream = ir_add_stream(e->ir, "offload.aside", STREAM_D2H);
     }
     if (fpdt_one_rank_fetches_for_all(e->choices))
-        e->stream.fetch = ir_add_stream(e->ir, "comm.fetch", STREAM_COMM);
+        e->stream.chunk_collective_stream = ir_add_stream(e->ir, "comm.fetch", STREAM_COMM);
     if (e->choices->ep > 1)
         e->stream.expert_exchange_stream = ir_add_stream(e->ir, "comm.ep", STREAM_COMM);
     make_ring_streams(e, &e->group.outer_ring, "comm.cp", "comm.dkv");
@@ -119,14 +119,14 @@ static struct token_layout order_of_tokens_over_ranks(const struct choices *c)
     if (kind == LAYOUT_ZIGZAG_2D && c->hp == 1)
         kind = LAYOUT_ZIGZAG;
     if (c->subsequences > 1)
-        return (struct token_layout){.kind = LAYOUT_RANK_ORDINAL,
+        return (struct token_layout){.kind = LAYOUT_FPDT_RANK_ORDINAL,
                                      .cp = 1,
                                      .hp = c->hp * c->sequence_parallel_ranks,
                                      .chunk_count = c->subsequences,
                                      .sequence_tokens = c->seq,
                                      .tokens_by_chunk = c->subsequence_tokens};
     if (c->attention == CHOICE_ATTENTION_FPDT)
-        return (struct token_layout){.kind = LAYOUT_RANK_ORDINAL,
+        return (struct token_layout){.kind = LAYOUT_FPDT_RANK_ORDINAL,
                                      .cp = 1,
                                      .hp = c->hp,
                                      .chunk_count = c->chunk_count,
@@ -236,7 +236,7 @@ static struct transformer model_of_scope(const struct transformer *model, enum s
     struct transformer bare = *model;
     bare.layers = 1;
     bare.dense_layers = bare.experts_every = 0; /* the one layer has experts if any layer has */
-    if (scope == SCOPE_LAYER)
+    if (scope == SCOPE_ONE_LAYER)
         return bare;
     bare.positions = POSITIONS_NONE;
     bare.qk_norm = bare.qk_norm_wide = false;
@@ -250,9 +250,9 @@ static bool emit_role_and_run_passes(struct emit *e, struct ir *out,
 {
     const struct choices *c = e->choices;
     struct op_list list;
-    bool whole = c->scope == SCOPE_STEP || c->scope == SCOPE_LAYER,
-         layers = whole || c->scope >= SCOPE_LAYERS;
-    e->tags =
+    bool whole = c->scope == SCOPE_WHOLE_STEP || c->scope == SCOPE_ONE_LAYER,
+         layers = whole || c->scope >= SCOPE_ALL_LAYERS;
+    e->op_tags =
         (struct op_tags){PHASE_FORWARD, REGION_NONE, IR_NONE16, IR_NONE16, IR_NONE16, IR_NONE16};
     if (layers)
         weights_make_bundles(e);
@@ -262,7 +262,7 @@ static bool emit_role_and_run_passes(struct emit *e, struct ir *out,
         emit_step(e);
     else
         emit_attention_operator(e);
-    op_list_init(&list, e->ir);
+    op_list_fill_from_ir(&list, e->ir);
     combined_reorder_list_by_parts(e, &list);
     if (layers && c->activations == CHOICE_ACTIVATIONS_RATIO)
         pass_offload_ratio(e, &list);
@@ -276,7 +276,7 @@ static bool emit_role_and_run_passes(struct emit *e, struct ir *out,
         pass_remove_dead_copies(e, &list);
     if (layers && c->kernels == KERNELS_LIGER)
         pass_gradients_in_place(e, &list);
-    pass_limit_chunks_being_stored(e, &list);
+    pass_add_waits_for_chunk_stores(e, &list);
     if (layers && (c->activations == CHOICE_ACTIVATIONS_OFFLOAD ||
                    c->activations == CHOICE_ACTIVATIONS_SELECTIVE_OFFLOAD))
         pass_offload_checkpoints(e, &list);
@@ -294,13 +294,13 @@ static bool emit_role_and_run_passes(struct emit *e, struct ir *out,
 static struct choices choices_of_scope(const struct choices *choices, struct transformer *bare)
 {
     struct choices c = *choices;
-    if (c.scope >= SCOPE_LAYERS) {
+    if (c.scope >= SCOPE_ALL_LAYERS) {
         c.weights = CHOICE_WEIGHTS_REPLICATED;
         c.helpers = MSP_WEIGHTS_REPLICATE;
     }
-    if (c.scope != SCOPE_STEP)
+    if (c.scope != SCOPE_WHOLE_STEP)
         c.host_layers = 0;
-    if (c.scope == SCOPE_STEP || c.scope >= SCOPE_LAYERS)
+    if (c.scope == SCOPE_WHOLE_STEP || c.scope >= SCOPE_ALL_LAYERS)
         return c;
     *bare = model_of_scope(c.model, (enum scope)c.scope);
     c.model = bare;
@@ -324,7 +324,7 @@ static void fill_schedule_documents(struct ir *ir, const struct choices *c)
         row_bytes_of_layer(c->model, (double)dtype_bytes((enum dtype)c->dtype));
     struct deal_choice rule;
     if (c->ring_layout != RING_BY_CORE_PLAN ||
-        (c->documents != NULL && documents_are_dealt(c->documents))) {
+        (c->documents != NULL && documents_have_token_deal(c->documents))) {
         documents_copy(&ir->documents, &ir->arena, c->documents);
         return;
     }
@@ -379,7 +379,7 @@ static bool build_finished_schedule(struct ir *out, const struct choices *c,
         .ir = &staging,
         .choices = c,
         .kept_extra_bytes = kept_bytes_of(c),
-        .planned_memory_mask = planned,
+        .mask_of_memories_with_offsets = planned,
         .whole_model = whole,
         .unit = {.tokens = c->seq / c->hp / c->cp,
                  .rows = c->seq / c->hp / c->cp * c->micro_batch,
@@ -414,16 +414,16 @@ static bool build_finished_schedule(struct ir *out, const struct choices *c,
     emit_mesh(&e);
     make_streams(&e);
     struct offsets_memory_figures *figures = heap_zalloc(c->pp, sizeof *figures);
-    bool stands = true;
+    bool represents_whole_list = true;
     out->repeats = repeats;
-    for (uint32_t stage = 0; stands && stage < c->pp; stage++) {
+    for (uint32_t stage = 0; represents_whole_list && stage < c->pp; stage++) {
         uint64_t ops = initial_staging_row_count(c);
         ir_reserve(&staging, ops, ops, 3 * ops, 0);
         emit_begin_role(&e, stage);
-        stands = emit_role_and_run_passes(&e, out, &figures[stage]);
+        represents_whole_list = emit_role_and_run_passes(&e, out, &figures[stage]);
     }
     finalize_move_shared_tables(&e, out);
-    if (c->pp > 1 && stands)
+    if (c->pp > 1 && represents_whole_list)
         offsets_replan_largest(out, planned, figures);
     else
         memcpy(out->planned_bytes, figures->planned_bytes, sizeof out->planned_bytes);
@@ -432,8 +432,8 @@ static bool build_finished_schedule(struct ir *out, const struct choices *c,
     free(e.kept_buffers.buffer);
     free(e.recomputed_buffers);
     free(e.recomputed_module_ops);
-    free(e.combined.begin);
-    free(e.combined.range);
+    free(e.combined_fwd_bwd.begin);
+    free(e.combined_fwd_bwd.listed_op_ranges);
     free(e.buffers_never_recomputed.buffer);
     free(e.extension);
     free(e.weights.remote_grad);
@@ -442,7 +442,7 @@ static bool build_finished_schedule(struct ir *out, const struct choices *c,
     free(e.row_capacity_cache);
     arena_release(&e.arena);
     ir_release(&staging);
-    return stands;
+    return represents_whole_list;
 }
 
 enum status step_build(struct ir *out, const struct choices *choices, struct diag *diag)
@@ -505,7 +505,7 @@ static bool shorten_list_to_few_layers(struct choices *c, struct transformer *mo
     c->model = model;
     *r = (struct repeats){.copies_per_gap = (uint32_t)((all - model->layers) / period),
                           .iteration_value_of_first_copy = (int32_t)length / 2,
-                          .max_distance_of_iteration_values = 3,
+                          .max_iteration_distance_of_refs = 3,
                           .layers_per_period = (int32_t)period};
     return true;
 }
@@ -529,7 +529,7 @@ static bool shorten_list_to_few_micro_batches(struct choices *c, struct repeats 
         return false;
     *r = (struct repeats){.copies_per_gap = all - units,
                           .iteration_value_of_first_copy = (int32_t)(c->pp + length / 2) + 2,
-                          .max_distance_of_iteration_values = (int32_t)c->pp + 3,
+                          .max_iteration_distance_of_refs = (int32_t)c->pp + 3,
                           .iterations_are_units = true,
                           .layers_per_period = 1};
     c->accumulation = units;
@@ -542,7 +542,7 @@ bool step_build_short(struct ir *out, const struct choices *choices, uint32_t le
     struct transformer fewer, share;
     struct choices c = *choices, by_units = *choices;
     struct repeats r, units = {0};
-    if (c.scope != SCOPE_STEP || c.activations == CHOICE_ACTIVATIONS_RATIO ||
+    if (c.scope != SCOPE_WHOLE_STEP || c.activations == CHOICE_ACTIVATIONS_RATIO ||
         check_size(&c, NULL) != STATUS_OK)
         return false;
     bool of_units = shorten_list_to_few_micro_batches(&by_units, &units, length);

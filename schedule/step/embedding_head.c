@@ -24,14 +24,14 @@ static int64_t logit_columns_of_loss(const struct emit *e)
 }
 
 /* Returns the positions of this tensor rank's own rows in the i-th sequence of the micro-batch, and sets
- * e->unit.positions_sequence to i. These positions are the same for all sequences unless each is cut in its own way
- * (derived_binds_positions_by_sequence()). Where stages share a subsequence, the rank's own rows are a part of the
+ * e->unit.positions_sequence_index to i. These positions are the same for all sequences unless each is cut in its own
+ * way (derived_binds_positions_by_sequence()). Where stages share a subsequence, the rank's own rows are a part of the
  * stage's piece, so they are taken from the positions of all tensor ranks. */
 static struct view own_positions(struct emit *e, int64_t i)
 {
-    e->unit.positions_sequence = i;
+    e->unit.positions_sequence_index = i;
     if (e->unit.stages.count > 1 && e->tensor.size > 1)
-        return tensor_own_part(e, view_of_unit_positions(e), "own_positions");
+        return tensor_deliver_own_part(e, view_of_unit_positions(e), "own_positions");
     return view_of_tensor_rank_positions(e);
 }
 
@@ -66,11 +66,11 @@ static void emit_table_lookup(struct emit *e, enum weight weight, int64_t part, 
 buffer_id embedding_forward(struct emit *e)
 {
     int64_t n = e->unit.own_tokens, h = e->choices->model->hidden;
-    e->tags.region = REGION_EMBEDDING;
+    e->op_tags.region = REGION_EMBEDDING;
     bool positions = has_weight(e, WEIGHT_POSITIONS);
     struct view x = positions
                         ? emit_compute_tensor(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows, h)
-                        : emit_residual_stream(e);
+                        : emit_new_residual_stream_tensor(e);
     if (vocabulary_group_plus_1(e, false) > 0) {
         struct view found = tensor_product_output(e, x, h, "found_all");
         emit_table_lookup(e, WEIGHT_EMBEDDING, vocabulary_group_plus_1(e, false),
@@ -87,7 +87,7 @@ buffer_id embedding_forward(struct emit *e)
     }
     if (!positions)
         return x.buffer;
-    struct view sum = emit_residual_stream(e);
+    struct view sum = emit_new_residual_stream_tensor(e);
     buffer_id place = emit_activation_buffer(e, "place", e->unit.own_rows, h);
     for (int64_t i = 0; i < e->choices->micro_batch; i++)
         emit_table_lookup(e, WEIGHT_POSITIONS, 0, own_positions(e, i),
@@ -153,7 +153,7 @@ void embedding_backward(struct emit *e, buffer_id dx)
     int64_t n = e->unit.own_tokens, h = e->choices->model->hidden;
     if (weight_is_frozen(e, WEIGHT_EMBEDDING))
         return;
-    e->tags.region = REGION_EMBEDDING;
+    e->op_tags.region = REGION_EMBEDDING;
     struct view dx_all =
         tensor_gather(e, view_whole(e, dx), h, TENSOR_ROWS_BY_SEQUENCE, "dy_all", false);
     emit_table_gradient(e, WEIGHT_EMBEDDING, vocabulary_group_plus_1(e, false), dx_all,
@@ -210,7 +210,7 @@ static op_id loss_backward(struct emit *e, struct view from, struct view labels,
     struct work work = {.kind = WORK_CROSS_ENTROPY_BACKWARD,
                         .cross_entropy = {(int64_t)labels.count, logit_columns_of_loss(e),
                                           averaged_token_count(e), 0}};
-    e->tags.phase = PHASE_BACKWARD;
+    e->op_tags.phase = PHASE_BACKWARD;
     return emit_op(e, e->stream.compute, &work, (struct view[]){from, labels}, 2, &to, 1);
 }
 
@@ -247,7 +247,7 @@ static struct view loss_and_gradient_by_torch(struct emit *e, struct view logits
     struct view wide = emit_cast(e, logits, new_logits_like(e, "logits_wide", DTYPE_F32, labels));
     struct view logarithm = new_logits_like(e, "log_softmax", DTYPE_F32, labels);
     op_id forward = loss_forward(e, wide, labels, logarithm, (struct view){0});
-    e->tags.phase = PHASE_BACKWARD;
+    e->op_tags.phase = PHASE_BACKWARD;
     struct view dense = emit_zeros(e, new_logits_like(e, "d_log_softmax", DTYPE_F32, labels));
     struct view gradient = new_logits_like(e, "d_logits_wide", DTYPE_F32, labels);
     op_id done = loss_backward(e, logarithm, labels, gradient);
@@ -266,7 +266,7 @@ static struct view loss_and_gradient_of_16bit_logits(struct emit *e, struct view
     struct view logarithm =
         emit_tensor(e, "log_softmax", CATEGORY_LOGITS, DTYPE_U8, (int64_t)logits.count, 2);
     loss_forward(e, logits, labels, logarithm, (struct view){0});
-    e->tags.phase = PHASE_BACKWARD;
+    e->op_tags.phase = PHASE_BACKWARD;
     struct view dense = emit_zeros(e, new_logits_like(e, "d_log_softmax", dtype, labels));
     struct view gradient = new_logits_like(e, "d_logits", dtype, labels);
     op_id done = loss_backward(e, logits, labels, gradient);
@@ -394,7 +394,7 @@ static struct view vocab_parallel_loss_and_gradient(struct emit *e, struct view 
     emit_op(e, e->stream.compute, &finish, (struct view[]){from, labels, all, loss},
             e->loss_is_written ? 4 : 3, (struct view[]){loss, lse}, 2);
     e->loss_is_written = true;
-    e->tags.phase = PHASE_BACKWARD;
+    e->op_tags.phase = PHASE_BACKWARD;
     struct view zeros = {0};
     if (parallel) {
         zeros = emit_zeros(e, new_logits_like(e, "d_log_softmax", DTYPE_F32, labels));
@@ -475,7 +475,7 @@ static struct view logits_for_softmax(struct emit *e, struct view x, struct view
 
 static struct view gradient_of_recomputed_logits(struct emit *e, struct view x, struct view labels)
 {
-    e->tags.phase = PHASE_RECOMPUTE;
+    e->op_tags.phase = PHASE_RECOMPUTE;
     struct view logits = logits_for_softmax(e, x, labels);
     loss_backward(e, logits, labels, logits);
     return cast_gradient_if_wide(e, logits, labels);
@@ -534,8 +534,8 @@ static bool begin_loss_piece(struct emit *e, buffer_id x, uint32_t i,
         return false;
     rows->x = view_rows(x, rows->piece.begin, rows->piece.rows, e->choices->model->hidden);
     rows->labels = view_slice(rows->labels_of_all_rows, rows->piece.begin, rows->piece.rows);
-    e->tags.chunk = e->choices->loss_chunks > 1 ? (uint16_t)i : IR_NONE16;
-    e->tags.phase = PHASE_FORWARD;
+    e->op_tags.chunk = e->choices->loss_chunks > 1 ? (uint16_t)i : IR_NONE16;
+    e->op_tags.phase = PHASE_FORWARD;
     return true;
 }
 
@@ -546,14 +546,14 @@ buffer_id head_and_loss(struct emit *e, buffer_id x)
     uint32_t part = part_index_of_model_end_part(e, PART_HEAD);
     buffer_id normed = emit_activation_buffer(e, "norm", e->unit.own_rows, h);
     buffer_id d_normed = emit_activation_buffer(e, "d_norm", e->unit.own_rows, h);
-    struct view stats = emit_norm_stats(e, WEIGHT_FINAL_NORM, e->unit.own_rows,
-                                        e->unit.own_rows * h * e->kept_extra_bytes.first);
+    struct view stats = emit_new_norm_stats_tensor(
+        e, WEIGHT_FINAL_NORM, e->unit.own_rows, e->unit.own_rows * h * e->kept_extra_bytes.first);
     buffer_id dx = emit_activation_buffer(e, "dx", e->unit.own_rows, h);
 
-    e->tags.region = REGION_NORM;
+    e->op_tags.region = REGION_NORM;
     emit_norm(e, part, WEIGHT_FINAL_NORM, view_of_residual(e, x), view_whole(e, normed), stats,
               e->unit.own_rows, h);
-    e->tags.region = REGION_LOSS;
+    e->op_tags.region = REGION_LOSS;
     struct rows_of_loss_piece r = {.labels_of_all_rows =
                                        unit_tokens_or_labels(e, e->labels, "unit_labels")};
     struct view x_all =
@@ -579,10 +579,10 @@ buffer_id head_and_loss(struct emit *e, buffer_id x)
             tensor_reduce_scatter(e, product, view_whole(e, d_normed), TENSOR_ROWS_BY_SEQUENCE);
         emit_weight_grad(e, part, WEIGHT_HEAD, d_logits, r.x, vocab, h, r.piece.rows);
     }
-    e->tags.chunk = IR_NONE16;
-    e->tags.phase = PHASE_BACKWARD;
+    e->op_tags.chunk = IR_NONE16;
+    e->op_tags.phase = PHASE_BACKWARD;
     emit_fp32_sum_end(e, part, WEIGHT_HEAD);
-    e->tags.region = REGION_NORM;
+    e->op_tags.region = REGION_NORM;
     emit_norm_backward(e, part, WEIGHT_FINAL_NORM, view_whole(e, d_normed), view_of_residual(e, x),
                        stats, view_whole(e, dx), e->unit.own_rows, h);
     return dx;

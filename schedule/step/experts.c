@@ -54,8 +54,8 @@ static bool activation_weights_copies(const struct emit *e)
     return e->choices->profile->activation_weights_copies && !m->router_on_input && !m->bias_ffn;
 }
 
-static void emit_compute(struct emit *e, struct work work, const struct view *read, uint32_t reads,
-                         const struct view *write, uint32_t writes)
+static void emit_op_on_compute_stream(struct emit *e, struct work work, const struct view *read,
+                                      uint32_t reads, const struct view *write, uint32_t writes)
 {
     emit_op(e, e->stream.compute, &work, read, reads, write, writes);
 }
@@ -259,7 +259,7 @@ static void reorder_rows_ranks_to_experts(struct emit *e, enum work_kind kind, s
                                  0}};
     if (rows.route > 0)
         work.pack = (struct pack_size){rows.capacity_rows, 1, {cols, 0, 0}, rows.route, rows.dealt};
-    emit_compute(e, work, &x, 1, &y, 1);
+    emit_op_on_compute_stream(e, work, &x, 1, &y, 1);
 }
 
 /* True if copies of tokens, and not tokens, are sent to the ranks of their experts. */
@@ -332,7 +332,7 @@ static void wait_on_host_for_expert_counts(struct emit *e,
 
 /* Makes the host wait for the first product of experts before it launches their activation, if the profile runs the
  * limits of a clamped activation as operators and experts are not fused. */
-static void wait_on_host_for_expert_clamps(struct emit *e)
+static void wait_on_host_before_expert_clamps(struct emit *e)
 {
     const struct choices *c = e->choices;
     if (c->profile->clamps_run_as_operators && c->model->activation == ACTIVATION_SWIGLU_CLAMPED &&
@@ -351,7 +351,7 @@ static void shared_experts_up(struct emit *e, uint32_t layer, struct view x, int
     const struct view up = view_whole(e, saved->shared_up), act = view_whole(e, saved->shared_act);
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_SHARED_UP), view_none(), up, rows,
                 2 * f, m->hidden);
-    emit_compute(
+    emit_op_on_compute_stream(
         e, activation_work(e, WORK_SWIGLU, (struct expert_rows){.capacity_rows = rows}, f, false),
         &up, 1, &act, 1);
     emit_record_recomputed_buffer(e, RECOMPUTE_SHARED_EXPERTS, up.buffer);
@@ -379,15 +379,15 @@ static void emit_sum_of_results(struct emit *e, struct view made, struct view we
     const struct view read[2] = {made, weights};
     const bool weighted = !e->choices->model->router_on_input && !activation_weights_copies(e);
     if (!sends_tokens_not_copies(rows)) {
-        emit_compute(e, permute_work(e, WORK_UNPERMUTE, rows, weighted), read, weighted ? 2 : 1, &y,
-                     1);
+        emit_op_on_compute_stream(e, permute_work(e, WORK_UNPERMUTE, rows, weighted), read,
+                                  weighted ? 2 : 1, &y, 1);
         return;
     }
     const int64_t h = e->choices->model->hidden;
     const struct view sum =
         emit_compute_tensor(e, "summed", CATEGORY_COMMUNICATION, rows->read_rows, h);
-    emit_compute(e, permute_work(e, WORK_UNPERMUTE, rows, weighted), read, weighted ? 2 : 1, &sum,
-                 1);
+    emit_op_on_compute_stream(e, permute_work(e, WORK_UNPERMUTE, rows, weighted), read,
+                              weighted ? 2 : 1, &sum, 1);
     emit_exchange_sums_from_experts(e, sum, y, e->ir->dtype, h, rows);
 }
 
@@ -401,7 +401,7 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     const bool inside = activation_weights_copies(e);
     const struct expert_route_row_counts own = row_counts_of_expert_route(e, layer, rows);
     struct view shared = view_none(), read = x;
-    if (shares && c->shared_experts == SHARED_EXPERTS_BEFORE) {
+    if (shares && c->shared_experts == SHARED_EXPERTS_BEFORE_ROUTED) {
         shared_experts_up(e, layer, x, rows, saved);
         shared = whole ? shared_experts_down(e, layer, rows, saved) : shared;
     }
@@ -412,7 +412,8 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     emit_matmul(e, MATMUL_NT, x, weight_view(e, layer, WEIGHT_ROUTER),
                 optional_weight_view(e, layer, WEIGHT_ROUTER_BIAS), logits, rows, m->experts, h);
     e->narrow.is_router = false;
-    emit_compute(e, router_work(e, WORK_ROUTE, own.own_expert_rows, rows), &logits, 1, &weights, 1);
+    emit_op_on_compute_stream(e, router_work(e, WORK_ROUTE, own.own_expert_rows, rows), &logits, 1,
+                              &weights, 1);
     if (own.read_rows_permute_source == PERMUTE_ARRIVED)
         wait_on_host_for_expert_counts(e, &own);
     if (sends_tokens_not_copies(&own)) {
@@ -431,13 +432,14 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     const struct view dealt =
         view_whole(e, emit_activation_buffer(e, "permuted", permuted_row_count(&own), h));
     const struct view up = view_whole(e, saved->up), act = view_whole(e, saved->act);
-    emit_compute(e, permute_work(e, WORK_PERMUTE, &own, m->router_on_input),
-                 (struct view[]){read, weights}, m->router_on_input ? 2 : 1, &dealt, 1);
+    emit_op_on_compute_stream(e, permute_work(e, WORK_PERMUTE, &own, m->router_on_input),
+                              (struct view[]){read, weights}, m->router_on_input ? 2 : 1, &dealt,
+                              1);
     struct view row_weights = view_none();
     if (inside) {
         row_weights = new_f32_tensor(e, "row_weights", permuted_row_count(&own), 1);
-        emit_compute(e, permute_weights_work(e, WORK_PERMUTE_WEIGHTS, &own), &weights, 1,
-                     &row_weights, 1);
+        emit_op_on_compute_stream(e, permute_weights_work(e, WORK_PERMUTE_WEIGHTS, &own), &weights,
+                                  1, &row_weights, 1);
     }
     if (!sends_tokens_not_copies(&own)) {
         wait_on_host_for_expert_counts(e, &own);
@@ -447,7 +449,7 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     if (inside)
         row_weights = emit_dispatch(e, row_weights, weight_format, &own);
     combined_begin_part(e, FORWARD_EXPERTS);
-    if (shares && c->shared_experts == SHARED_EXPERTS_BOTH)
+    if (shares && c->shared_experts == SHARED_EXPERTS_DURING_BOTH_EXCHANGES)
         shared_experts_up(e, layer, x, rows, saved);
     const struct view permuted =
         emit_rows_to_expert_order(e, "dispatched", sent, copy_format_of_hidden_dtype(e), &own);
@@ -460,9 +462,9 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     emit_grouped_matmul(e, MATMUL_NT, permuted, weight_view(e, layer, WEIGHT_EXPERTS_UP),
                         optional_weight_view(e, layer, WEIGHT_EXPERTS_UP_BIAS), up,
                         own.own_expert_rows, 2 * f, h);
-    wait_on_host_for_expert_clamps(e);
-    emit_compute(e, activation_work(e, WORK_SWIGLU, own.own_expert_rows, f, inside),
-                 (struct view[]){up, row_weights}, inside ? 2 : 1, &act, 1);
+    wait_on_host_before_expert_clamps(e);
+    emit_op_on_compute_stream(e, activation_work(e, WORK_SWIGLU, own.own_expert_rows, f, inside),
+                              (struct view[]){up, row_weights}, inside ? 2 : 1, &act, 1);
     emit_record_recomputed_buffer(e, RECOMPUTE_MOE_ACT, act.buffer);
     const struct view written =
         view_whole(e, emit_activation_buffer(e, "expert_y", own.own_expert_rows.capacity_rows, h));
@@ -478,11 +480,11 @@ void experts_forward(struct emit *e, uint32_t layer, struct view x, struct view 
     if (whole && sends_tokens_not_copies(&own))
         emit_sum_of_results(e, made, weights, routed, &own);
     combined_begin_part(e, FORWARD_NEXT);
-    if (shares && c->shared_experts == SHARED_EXPERTS_COMBINE)
+    if (shares && c->shared_experts == SHARED_EXPERTS_DURING_COMBINE)
         shared_experts_up(e, layer, x, rows, saved);
     if (!whole)
         return;
-    if (shares && c->shared_experts != SHARED_EXPERTS_BEFORE)
+    if (shares && c->shared_experts != SHARED_EXPERTS_BEFORE_ROUTED)
         shared = shared_experts_down(e, layer, rows, saved);
     if (!sends_tokens_not_copies(&own))
         emit_sum_of_results(e, made, weights, routed, &own);
@@ -504,10 +506,11 @@ static struct view shared_experts_down_backward(struct emit *e, uint32_t layer, 
     emit_matmul(e, MATMUL_NN, dy, weight_view(e, layer, WEIGHT_SHARED_DOWN), view_none(), d_act,
                 rows, f, h);
     emit_weight_grad(e, layer, WEIGHT_SHARED_DOWN, dy, act, h, f, rows);
-    emit_compute(e,
-                 activation_work(e, WORK_SWIGLU_BACKWARD,
-                                 (struct expert_rows){.capacity_rows = rows}, f, false),
-                 (struct view[]){d_act, up}, 2, &d_up, 1);
+    emit_op_on_compute_stream(e,
+                              activation_work(e, WORK_SWIGLU_BACKWARD,
+                                              (struct expert_rows){.capacity_rows = rows}, f,
+                                              false),
+                              (struct view[]){d_act, up}, 2, &d_up, 1);
     return d_up;
 }
 
@@ -517,11 +520,12 @@ static struct view shared_experts_up_backward(struct emit *e, uint32_t layer, st
 {
     const struct transformer *m = e->choices->model;
     const int64_t h = m->hidden, f = m->shared_ffn;
-    const struct view d_shared = emit_compute_tensor(e, "dx_shared", CATEGORY_ACTIVATION, rows, h);
-    emit_matmul(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_SHARED_UP), view_none(), d_shared,
-                rows, h, 2 * f);
+    const struct view d_shared_input =
+        emit_compute_tensor(e, "dx_shared", CATEGORY_ACTIVATION, rows, h);
+    emit_matmul(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_SHARED_UP), view_none(),
+                d_shared_input, rows, h, 2 * f);
     emit_weight_grad(e, layer, WEIGHT_SHARED_UP, d_up, x, 2 * f, h, rows);
-    return d_shared;
+    return d_shared_input;
 }
 
 void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view dy, struct view dx,
@@ -529,7 +533,8 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
 {
     const struct transformer *m = e->choices->model;
     const int64_t h = m->hidden, f = m->expert_ffn, copies = m->experts_per_token;
-    const bool both = m->shared_ffn > 0 && e->choices->shared_experts == SHARED_EXPERTS_BOTH;
+    const bool both =
+        m->shared_ffn > 0 && e->choices->shared_experts == SHARED_EXPERTS_DURING_BOTH_EXCHANGES;
     const bool inside = activation_weights_copies(e);
     const struct expert_route_row_counts own = row_counts_of_expert_route(e, layer, rows);
     const struct view logits = view_whole(e, saved->logits),
@@ -547,11 +552,12 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     struct view d_weights = new_f32_tensor(e, "d_expert_weights", own.read_rows, copies),
                 d_shared = view_none();
     if (m->router_on_input || inside)
-        emit_compute(e, permute_work(e, WORK_PERMUTE, &own, false), &d_result, 1, &d_made, 1);
+        emit_op_on_compute_stream(e, permute_work(e, WORK_PERMUTE, &own, false), &d_result, 1,
+                                  &d_made, 1);
     else
-        emit_compute(e, permute_work(e, WORK_UNPERMUTE_BACKWARD, &own, false),
-                     (struct view[]){d_result, view_whole(e, saved->y), weights}, 3,
-                     (struct view[]){d_made, d_weights}, 2);
+        emit_op_on_compute_stream(e, permute_work(e, WORK_UNPERMUTE_BACKWARD, &own, false),
+                                  (struct view[]){d_result, view_whole(e, saved->y), weights}, 3,
+                                  (struct view[]){d_made, d_weights}, 2);
 
     const struct expert_rows all = own.own_expert_rows;
     const struct view d_act =
@@ -575,9 +581,9 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
         row_weights = view_whole(e, saved->router_weight_by_row);
         d_row_weights = new_f32_tensor(e, "d_row_weights", all.capacity_rows, 1);
     }
-    emit_compute(e, activation_work(e, WORK_SWIGLU_BACKWARD, all, f, inside),
-                 (struct view[]){d_act, up, row_weights}, inside ? 3 : 2,
-                 (struct view[]){d_up, d_row_weights}, inside ? 2 : 1);
+    emit_op_on_compute_stream(e, activation_work(e, WORK_SWIGLU_BACKWARD, all, f, inside),
+                              (struct view[]){d_act, up, row_weights}, inside ? 3 : 2,
+                              (struct view[]){d_up, d_row_weights}, inside ? 2 : 1);
     emit_grouped_matmul(e, MATMUL_NN, d_up, weight_view(e, layer, WEIGHT_EXPERTS_UP), view_none(),
                         d_read, all, h, 2 * f);
     emit_expert_grad(e, layer, WEIGHT_EXPERTS_UP, d_up, permuted, 2 * f, h, all);
@@ -589,14 +595,15 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
         sums ? emit_compute_tensor(e, "d_summed", CATEGORY_COMMUNICATION, own.read_rows, h)
              : view_none();
     if (sums)
-        emit_compute(e, permute_work(e, WORK_UNPERMUTE, &own, false), &d_ranks, 1, &sum, 1);
+        emit_op_on_compute_stream(e, permute_work(e, WORK_UNPERMUTE, &own, false), &d_ranks, 1,
+                                  &sum, 1);
     const struct work weights_back = permute_weights_work(e, WORK_PERMUTE_WEIGHTS_BACKWARD, &own);
     if (inside)
         d_row_weights = emit_rows_to_rank_order(e, d_row_weights, weight_format, &own);
     if (inside && sums)
-        emit_compute(e, weights_back, &d_row_weights, 1, &d_weights, 1);
+        emit_op_on_compute_stream(e, weights_back, &d_row_weights, 1, &d_weights, 1);
     combined_begin_part(e, BACKWARD_EXPERT_WEIGHTS);
-    emit_delayed_gradients(e);
+    emit_gradients_delayed_for_overlap(e);
     combined_begin_part(e, BACKWARD_EXCHANGE);
     const struct view d_permuted = emit_return_rows_to_token_ranks(
         e, "d_returned", d_ranks, copy_format_of_hidden_dtype(e), &own);
@@ -618,15 +625,16 @@ void experts_backward(struct emit *e, uint32_t layer, struct view x, struct view
     }
     combined_begin_part(e, COMBINED_BACKWARD_OF_ATTENTION);
     if (inside && !sums)
-        emit_compute(e, weights_back, &d_row_weights, 1, &d_weights, 1);
+        emit_op_on_compute_stream(e, weights_back, &d_row_weights, 1, &d_weights, 1);
     if (!sums)
-        emit_compute(e, permute_work(e, WORK_UNPERMUTE, &own, m->router_on_input),
-                     (struct view[]){d_permuted, weights}, m->router_on_input ? 2 : 1, &d_rows, 1);
+        emit_op_on_compute_stream(e, permute_work(e, WORK_UNPERMUTE, &own, m->router_on_input),
+                                  (struct view[]){d_permuted, weights}, m->router_on_input ? 2 : 1,
+                                  &d_rows, 1);
     if (m->router_on_input) /* a token has one copy, whose row is the token's */
-        emit_compute(e, (struct work){.kind = WORK_ROW_DOT, .merge = {rows, 1, h}},
-                     (struct view[]){x, d_permuted}, 2, &d_weights, 1);
-    emit_compute(e, router_work(e, WORK_ROUTE_BACKWARD, all, rows),
-                 (struct view[]){d_weights, logits}, 2, &d_logits, 1);
+        emit_op_on_compute_stream(e, (struct work){.kind = WORK_ROW_DOT, .merge = {rows, 1, h}},
+                                  (struct view[]){x, d_permuted}, 2, &d_weights, 1);
+    emit_op_on_compute_stream(e, router_work(e, WORK_ROUTE_BACKWARD, all, rows),
+                              (struct view[]){d_weights, logits}, 2, &d_logits, 1);
     e->narrow.is_router = true;
     emit_matmul(e, MATMUL_NN, d_logits, weight_view(e, layer, WEIGHT_ROUTER), view_none(), d_router,
                 rows, h, m->experts);

@@ -81,7 +81,7 @@ static inline uint32_t translate_operand(struct role_writer *f, uint32_t operand
         return touch->buffer = write_buffer(f, operand);
     }
     struct ir_range range = f->input->range[operand & ~IR_OPERAND_IS_RANGE_ROW];
-    const struct ir_extent *extent = &f->output->extent[range.extent];
+    const struct ir_element_extent *extent = &f->output->extent[range.extent_row];
     range.buffer.i = touch->buffer = write_buffer(f, range.buffer.i);
     touch->first_element = extent->begin;
     touch->end_element = extent->begin + extent->count;
@@ -230,7 +230,8 @@ static void write_role(const struct emit *e, const struct op_list *list, struct 
     free_sets_init(&f.free_sets, buffers);
     /* Persistent buffers come first, in the order in which they were made: all of them for a whole step, else (--scope)
      * those that ops use. */
-    bool *touched = e->choices->scope != SCOPE_STEP ? buffers_touched_by_list(in, list) : NULL;
+    bool *touched =
+        e->choices->scope != SCOPE_WHOLE_STEP ? buffers_touched_by_list(in, list) : NULL;
     for (uint32_t b = 0; b < in->buffer.count; b++)
         if (liveness_is_persistent(in, b) && (touched == NULL || touched[b]))
             write_buffer(&f, b);
@@ -262,13 +263,13 @@ bool finalize_role(const struct emit *e, const struct op_list *list, struct ir *
         out->role[e->role].op_begin = first;
         out->role[e->role].op_count = list->count;
     }
-    bool stands =
-        out->repeats.copies_per_gap == 0 || find_repeats(out, e->role, first_uses.first_op);
+    bool stands = out->repeats.copies_per_gap == 0 ||
+                  find_repeats(out, e->role, first_uses.first_op_by_buffer);
     if (stands)
-        stands = offsets_plan_role(
-            out, e->role, &order, &first_uses,
-            (struct offsets_scope){e->planned_memory_mask, .is_tight = e->choices->pp == 1},
-            figures);
+        stands = offsets_plan_role(out, e->role, &order, &first_uses,
+                                   (struct offsets_scope){e->mask_of_memories_with_offsets,
+                                                          .is_tight = e->choices->pp == 1},
+                                   figures);
     swap_tables_shared_by_roles(e->ir, out);
     clear_staging_rows(e->ir);
     first_uses_release(&first_uses);

@@ -55,8 +55,8 @@ void stage_send_kv(struct stage *s, const struct action *action)
 static void emit_sum_at_owner(struct stage *s, uint32_t chunk, struct view x)
 {
     struct emit *e = s->e;
-    uint16_t group =
-        multiplex_group_of_stages(e, "keys", (struct stages_sharing_subsequence){0, chunk + 1});
+    uint16_t group = multiplex_group_of_sharing_stages(
+        e, "keys", (struct stages_sharing_subsequence){0, chunk + 1});
     struct work work = {.kind = WORK_REDUCE, .broadcast = {group, bytes_of_view(e, x), chunk}};
     emit_op(e, s->kv_grads_stream, &work, &x, 1, &x, e->stage == chunk);
 }
@@ -66,7 +66,7 @@ void stage_return_kv(struct stage *s, const struct action *action)
     struct emit *e = s->e;
     uint32_t chunk = pipeline_chunk_of_stage(s->choices, e->stage, action->chunk);
     uint32_t unit = action->unit % s->choices->subsequences;
-    bool first = unit == multiplex_first_back_subsequence(s->choices, chunk);
+    bool first = unit == multiplex_first_of_back_subsequences(s->choices, chunk);
     struct layer_range layers = pipeline_layers_of_chunk(s->choices, chunk);
     stage_set_unit(s, chunk, action->unit, PHASE_BACKWARD);
     /* At the first unit, the owner puts the gradients that the stages computed in shared units aside, and starts new

@@ -182,7 +182,7 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
         int64_t rows = piece.rows * (int64_t)e->choices->sequence_parallel_ranks;
         buffer_id act = saved->act[i] = emit_activation_buffer(e, "act", rows, f);
         struct view y_rows = view_rows(y, piece.begin, piece.rows, h);
-        e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
+        e->op_tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         struct view x_rows =
             tensor_gather_input(e, view_rows(x, piece.begin, piece.rows, h), h,
                                 TENSOR_ROWS_IN_ANY_ORDER, mlp_input_product_count(e));
@@ -196,7 +196,7 @@ static void mlp_forward(struct emit *e, uint32_t layer, buffer_id x, buffer_id y
                          &saved->down_adapters[i]);
         tensor_reduce_scatter(e, product, y_rows, TENSOR_ROWS_IN_ANY_ORDER);
     }
-    e->tags.chunk = IR_NONE16;
+    e->op_tags.chunk = IR_NONE16;
     emit_record_recomputed_module(e, RECOMPUTE_MLP, before, y);
 }
 
@@ -219,13 +219,13 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
             more += rows_for_extra_kept_bytes(e, rows);
         buffer_id d_act = emit_activation_buffer(e, "d_act", rows + more, f);
         buffer_id d_up = emit_activation_buffer(e, "d_up", rows, up);
-        e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
+        e->op_tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         if (ffn_pieces_save_only_input(e)) {
             saved->act[i] = emit_activation_buffer(e, "act", rows, f);
-            e->tags.phase = PHASE_RECOMPUTE;
+            e->op_tags.phase = PHASE_RECOMPUTE;
             mlp_up(e, layer, i, view_rows(saved->norm2, piece.begin, piece.rows, h), saved->act[i],
                    rows, CHAIN_AGAIN);
-            e->tags.phase = PHASE_BACKWARD;
+            e->op_tags.phase = PHASE_BACKWARD;
         }
         struct view dy_rows = tensor_gather(e, own, h, TENSOR_ROWS_IN_ANY_ORDER, "dy_all", false);
         tensor_matmul(e, TENSOR_ROWS_IN_ANY_ORDER, rows, MATMUL_NN, dy_rows,
@@ -254,7 +254,7 @@ static void mlp_backward(struct emit *e, uint32_t layer, buffer_id dy, buffer_id
                           (uint32_t)mlp_input_product_count(e), view_whole(e, d_up), x_rows,
                           dx_rows, rows, &saved->up_adapters[i]);
     }
-    e->tags.chunk = IR_NONE16;
+    e->op_tags.chunk = IR_NONE16;
     emit_fp32_sum_end(e, layer, WEIGHT_DOWN);
     emit_fp32_sum_end(e, layer, WEIGHT_UP);
 }
@@ -269,12 +269,12 @@ static void experts_forward_pieces(struct emit *e, uint32_t layer, buffer_id x, 
         struct piece piece = piece_of_rows(e->unit.own_rows, e->choices->ffn_chunks, i);
         if (piece.rows == 0) /* a short subsequence may have no rows in the last pieces */
             break;
-        e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
+        e->op_tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         experts_forward(e, layer, view_rows(x, piece.begin, piece.rows, h),
                         view_rows(y, piece.begin, piece.rows, h), piece.rows,
                         &e->layer_saved[layer].experts[i]);
     }
-    e->tags.chunk = IR_NONE16;
+    e->op_tags.chunk = IR_NONE16;
     emit_record_recomputed_module(e, RECOMPUTE_MOE, before, y);
 }
 
@@ -287,16 +287,16 @@ static void experts_backward_pieces(struct emit *e, uint32_t layer, buffer_id dy
             break;
         struct expert_saved *saved = &e->layer_saved[layer].experts[i];
         struct view x = view_rows(e->layer_saved[layer].norm2, piece.begin, piece.rows, h);
-        e->tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
+        e->op_tags.chunk = e->choices->ffn_chunks > 1 ? (uint16_t)i : IR_NONE16;
         if (ffn_pieces_save_only_input(e)) {
-            e->tags.phase = PHASE_RECOMPUTE;
+            e->op_tags.phase = PHASE_RECOMPUTE;
             experts_forward(e, layer, x, view_none(), piece.rows, saved);
-            e->tags.phase = PHASE_BACKWARD;
+            e->op_tags.phase = PHASE_BACKWARD;
         }
         experts_backward(e, layer, x, view_rows(dy, piece.begin, piece.rows, h),
                          view_rows(dx, piece.begin, piece.rows, h), piece.rows, saved);
     }
-    e->tags.chunk = IR_NONE16;
+    e->op_tags.chunk = IR_NONE16;
 }
 
 /* ---- norms, attention and the feed-forward part of one layer ---- */
@@ -325,12 +325,12 @@ static buffer_id emit_norm_of_layer(struct emit *e, uint32_t layer, enum weight 
                                     const char *name, buffer_id x, struct view *stats)
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
-    e->tags.region = REGION_NORM;
+    e->op_tags.region = REGION_NORM;
     buffer_id y = emit_activation_buffer(e, name, rows, h);
     int64_t beside = rows * h * extra_kept_bytes_per_norm_element(e, weight);
     if (weight == WEIGHT_NORM1 && kept_keeps_core_only(e->choices))
         beside += attention_extra_kept_bytes(e, e->unit.rows, e->choices->model->heads);
-    *stats = emit_norm_stats(e, weight, rows, beside);
+    *stats = emit_new_norm_stats_tensor(e, weight, rows, beside);
     emit_norm(e, layer, weight, view_of_residual(e, x), view_whole(e, y), *stats, rows, h);
     return y;
 }
@@ -376,7 +376,7 @@ static buffer_id emit_norm_before_backward(struct emit *e, uint32_t layer, enum 
                                            buffer_id d_residual)
 {
     int64_t rows = e->unit.own_rows, h = e->choices->model->hidden;
-    e->tags.region = REGION_NORM;
+    e->op_tags.region = REGION_NORM;
     buffer_id d_norm = dy;
     if (branches_begin_with_norm(e))
         d_norm = norm_backward(e, layer, weight, "dx_norm", dy, x, stats);
@@ -393,7 +393,7 @@ static buffer_id add_branch_to_residual(struct emit *e, uint32_t layer, enum wei
 {
     if (has_norms_after(e)) {
         branch = emit_norm_of_layer(e, layer, norm, "norm_after", branch, stats);
-        e->tags.region = REGION_LINEAR;
+        e->op_tags.region = REGION_LINEAR;
     }
     /* A framework may keep the sum in fp32, too. The sum after attention has the room for that in the statistics of the
      * norm that reads it (extra_kept_bytes_per_norm_element()), the sum after the feed-forward part in its
@@ -401,7 +401,7 @@ static buffer_id add_branch_to_residual(struct emit *e, uint32_t layer, enum wei
     struct view sum = bias == WEIGHT_O_BIAS
                           ? emit_compute_tensor(e, "x", CATEGORY_ACTIVATION, e->unit.own_rows,
                                                 e->choices->model->hidden)
-                          : emit_residual_stream(e);
+                          : emit_new_residual_stream_tensor(e);
     emit_add_bias(e, view_of_residual(e, x), view_whole(e, branch),
                   e->tensor.size > 1 ? optional_weight_view(e, layer, bias) : view_none(), sum);
     return sum.buffer;
@@ -421,10 +421,10 @@ static buffer_id emit_residual_sum_again(struct emit *e, uint32_t layer)
 {
     const struct layer_saved *saved = &e->layer_saved[layer];
     struct view stats;
-    e->tags.phase = PHASE_RECOMPUTE;
+    e->op_tags.phase = PHASE_RECOMPUTE;
     const buffer_id sum = add_branch_to_residual(e, layer, WEIGHT_NORM1_AFTER, WEIGHT_O_BIAS,
                                                  saved->x, saved->output_projection_result, &stats);
-    e->tags.phase = PHASE_BACKWARD;
+    e->op_tags.phase = PHASE_BACKWARD;
     return sum;
 }
 
@@ -433,9 +433,9 @@ static buffer_id emit_norm_after_backward(struct emit *e, uint32_t layer, enum w
 {
     if (!has_norms_after(e))
         return dy;
-    e->tags.region = REGION_NORM;
+    e->op_tags.region = REGION_NORM;
     buffer_id dx = norm_backward(e, layer, weight, "d_norm_after", dy, x, stats);
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.region = REGION_LINEAR;
     return dx;
 }
 
@@ -450,7 +450,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     saved->norm1 = emit_norm_before(e, layer, WEIGHT_NORM1, x, &saved->norm1_stats);
 
     saved->attention_out = emit_activation_buffer(e, "attention", e->unit.rows, o);
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.region = REGION_LINEAR;
     struct view normed = view_whole(e, saved->norm1);
     if (model->kv_latent == 0) /* else tensor ranks gather the narrow results */
         normed = tensor_gather_input(e, normed, h, TENSOR_ROWS_BY_SEQUENCE, QKV_PRODUCTS);
@@ -458,7 +458,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
     attention_emitters[e->choices->attention].forward(e, layer, normed.buffer,
                                                       saved->attention_out);
 
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.region = REGION_LINEAR;
     saved->output_projection_result = emit_activation_buffer(e, "projected", rows, h);
     struct view projected = view_whole(e, saved->output_projection_result);
     struct view product = tensor_product_output(e, projected, h, "projected_all");
@@ -475,7 +475,7 @@ buffer_id layer_forward(struct emit *e, uint32_t layer, buffer_id x)
 
     saved->norm2 = emit_norm_before(e, layer, WEIGHT_NORM2, saved->x2, &saved->norm2_stats);
 
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.region = REGION_LINEAR;
     buffer_id ffn = saved->ffn_out = emit_activation_buffer(e, "ffn", rows, h);
     if (transformer_layer_has_experts(model, layer))
         experts_forward_pieces(e, layer, saved->norm2, ffn);
@@ -495,7 +495,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     struct layer_saved *saved = &e->layer_saved[layer];
     int64_t rows = e->unit.own_rows, h = model->hidden, o = transformer_o_columns(model);
 
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.region = REGION_LINEAR;
     combined_begin_part(e, COMBINED_BACKWARD_TO_EXCHANGE);
     buffer_id d_ffn = emit_norm_after_backward(e, layer, WEIGHT_NORM2_AFTER, dy, saved->ffn_out,
                                                saved->norm2_after_stats);
@@ -506,7 +506,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
         combined_begin_part(e, BACKWARD_EXPERTS);
         mlp_backward(e, layer, d_ffn, d_norm2);
         combined_begin_part(e, BACKWARD_EXPERT_WEIGHTS);
-        emit_delayed_gradients(e);
+        emit_gradients_delayed_for_overlap(e);
         combined_begin_part(e, COMBINED_BACKWARD_OF_ATTENTION);
     }
     /* without a norm that reads the kept result, its bytes stay in use until here */
@@ -516,7 +516,7 @@ buffer_id layer_backward(struct emit *e, uint32_t layer, buffer_id dy)
     buffer_id dx2 =
         emit_norm_before_backward(e, layer, WEIGHT_NORM2, d_norm2, x2, saved->norm2_stats, dy);
 
-    e->tags.region = REGION_LINEAR;
+    e->op_tags.region = REGION_LINEAR;
     e->last_compute_before_wo_backward = e->last_compute;
     buffer_id d_attention = emit_activation_buffer(e, "d_attention", e->unit.rows, o);
     struct view d_projected = view_whole(

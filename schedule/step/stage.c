@@ -29,16 +29,16 @@ struct row_range {
     int64_t begin, end;
 };
 
-static struct stages_sharing_subsequence stages_of_unit(const struct stage *s, uint32_t chunk,
-                                                        uint32_t unit)
+static struct stages_sharing_subsequence stages_sharing_unit_in_chunk(const struct stage *s,
+                                                                      uint32_t chunk, uint32_t unit)
 {
-    return multiplex_stages_of_subsequence(s->choices, chunk, unit % s->choices->subsequences);
+    return multiplex_stages_sharing_subsequence(s->choices, chunk, unit % s->choices->subsequences);
 }
 
 static struct row_range unit_rows_of_stage(const struct stage *s, uint32_t chunk, uint32_t unit,
                                            uint32_t stage)
 {
-    struct stages_sharing_subsequence share = stages_of_unit(s, chunk, unit);
+    struct stages_sharing_subsequence share = stages_sharing_unit_in_chunk(s, chunk, unit);
     const struct choices *c = s->choices;
     uint32_t part = unit % c->subsequences;
     int64_t tokens = pipeline_tokens_before_subsequence(c, part + 1) -
@@ -70,8 +70,8 @@ static int64_t input_chunk_of_pass(const struct stage *s, uint32_t chunk, enum p
 static bool rows_change_tensor_rank(const struct stage *s, uint32_t chunk, uint32_t other,
                                     uint32_t unit)
 {
-    return s->choices->tp > 1 &&
-           (stages_of_unit(s, chunk, unit).count > 1 || stages_of_unit(s, other, unit).count > 1);
+    return s->choices->tp > 1 && (stages_sharing_unit_in_chunk(s, chunk, unit).count > 1 ||
+                                  stages_sharing_unit_in_chunk(s, other, unit).count > 1);
 }
 
 static enum pass pass_of_action(const struct action *action)
@@ -121,14 +121,14 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
     int64_t ranks = (int64_t)c->cp * c->hp,
             begin = pipeline_tokens_before_subsequence(c, part) / ranks;
     int64_t n = c->seq / ranks, end = pipeline_tokens_before_subsequence(c, part + 1) / ranks;
-    struct stages_sharing_subsequence share = stages_of_unit(s, chunk, unit);
-    e->unit.stages = remote_stages_sharing_unit(e, chunk, unit);
+    struct stages_sharing_subsequence share = stages_sharing_unit_in_chunk(s, chunk, unit);
+    e->unit.stages = remote_stages_sharing_pipeline_unit(e, chunk, unit);
     /* Stages share units only if a micro-batch is one sequence, which only tensor ranks divide: its rows are tokens. */
     if (share.count > 1) {
         struct row_range mine = unit_rows_of_stage(s, chunk, unit, e->stage);
         end = begin + mine.end * c->sequence_parallel_ranks;
         begin += mine.begin * c->sequence_parallel_ranks;
-        e->unit.stages.group = multiplex_group_of_stages(e, "stages", share);
+        e->unit.stages.group = multiplex_group_of_sharing_stages(e, "stages", share);
     }
     e->unit.subsequence = part;
     e->unit.first_sequence = (int64_t)(unit / k) * c->micro_batch;
@@ -143,8 +143,8 @@ void stage_set_unit(struct stage *s, uint32_t chunk, uint32_t unit, enum phase p
     e->unit.own_rows = e->unit.own_tokens * c->micro_batch;
     e->unit.first_token = begin;
     e->unit.first_row = (int64_t)(unit / k) * n * c->micro_batch + begin;
-    e->tags = (struct op_tags){(uint8_t)phase, REGION_NONE, IR_NONE16,
-                               IR_NONE16,      IR_NONE16,   (uint16_t)unit};
+    e->op_tags = (struct op_tags){(uint8_t)phase, REGION_NONE, IR_NONE16,
+                                  IR_NONE16,      IR_NONE16,   (uint16_t)unit};
 }
 
 /* ---- messages between stages ---- */
@@ -174,7 +174,7 @@ static void list_inbound_messages(struct stage *s)
 {
     uint32_t all = s->choices->pp * s->choices->subsequences;
     struct chunk_task *task = arena_array(&s->e->arena, all, sizeof *task);
-    multiplex_order(s->choices, task);
+    multiplex_put_tasks_in_order(s->choices, task);
     for (uint32_t micro = 0; micro < s->choices->accumulation; micro++) {
         for (uint32_t i = 0; i < all; i++)
             append_inbound_message(s, PASS_FORWARD, &task[i], micro);
@@ -258,7 +258,7 @@ static struct view input_rows_of_passage(struct stage *s, enum pass pass, uint32
     buffer_id *in = &find_passage_of_own_chunk(s, chunk, unit)->input[pass];
     assert(mine.end - mine.begin == s->e->unit.own_rows);
     if (in->i == IR_NONE)
-        *in = pass == PASS_FORWARD ? emit_residual_stream(s->e).buffer
+        *in = pass == PASS_FORWARD ? emit_new_residual_stream_tensor(s->e).buffer
                                    : emit_activation_buffer(s->e, "dx", mine.end - mine.begin, h);
     return view_rows(*in, part.begin - mine.begin, part.end - part.begin, h);
 }
@@ -313,7 +313,8 @@ void stage_post_receives_of_action(struct stage *s, const struct action *action)
     if ((action->kind != ACTION_FORWARD && action->kind != ACTION_BACKWARD) || before < 0)
         return;
     struct row_range mine = unit_rows_of_stage(s, chunk, action->unit, s->e->stage);
-    struct stages_sharing_subsequence share = stages_of_unit(s, (uint32_t)before, action->unit);
+    struct stages_sharing_subsequence share =
+        stages_sharing_unit_in_chunk(s, (uint32_t)before, action->unit);
     for (uint32_t from = share.first_stage; from < share.first_stage + share.count; from++) {
         struct row_range both =
             intersect_row_ranges(mine, unit_rows_of_stage(s, (uint32_t)before, action->unit, from));
@@ -361,7 +362,7 @@ static buffer_id assemble_input_of_exchanged_rows(struct stage *s, enum pass pas
         tensor_gather_to(e, view_whole(e, m->own_receive_buffer),
                          view_rows(all, part.begin - mine.begin, part.end - part.begin, h));
     }
-    struct view own = tensor_own_part(e, view_whole(e, all), "seam_own");
+    struct view own = tensor_deliver_own_part(e, view_whole(e, all), "seam_own");
     emit_copy_of_rows(s, own, input_rows_of_passage(s, pass, chunk, unit, mine));
     return find_passage_of_own_chunk(s, chunk, unit)->input[pass];
 }
@@ -401,7 +402,7 @@ static struct view rows_of_result_to_send(struct stage *s, const struct chunk_pa
     if (!seam)
         return view_rows(made->output[pass], begin, rows, h);
     int64_t all = h * s->choices->tp;
-    return tensor_own_part(
+    return tensor_deliver_own_part(
         s->e, view_slice(made->gathered_outputs_by_pass[pass], begin * all, rows * all),
         "seam_part");
 }
@@ -417,8 +418,9 @@ void stage_send_result(struct stage *s, enum pass pass, const struct action *act
         return;
     bool seam = rows_change_tensor_rank(s, chunk, (uint32_t)to, action->unit);
     struct row_range mine = unit_rows_of_stage(s, chunk, action->unit, e->stage);
-    struct stages_sharing_subsequence share = stages_of_unit(s, (uint32_t)to, action->unit);
-    e->tags.region = REGION_NONE;
+    struct stages_sharing_subsequence share =
+        stages_sharing_unit_in_chunk(s, (uint32_t)to, action->unit);
+    e->op_tags.region = REGION_NONE;
     if (seam)
         made->gathered_outputs_by_pass[pass] =
             tensor_gather(e, view_of_residual(e, x), s->choices->model->hidden,

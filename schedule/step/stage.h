@@ -37,7 +37,7 @@ struct stage {
     const struct choices *choices;
     const struct pipeline *pipeline;
     uint32_t unit_count, chunk_count; /* chunk_count: of the chunks in which the stage has a part */
-    struct chunk_passage_of_unit *passage; /* row chunk * unit_count + unit */
+    struct chunk_passage_of_unit *passage_by_chunk_and_unit; /* row chunk * unit_count + unit */
     /* [units] the data that the unit's layers keep for the backward */
     struct layer_saved **layer_saved_by_unit;
     struct layer_saved **unused_layer_saved_rows; /* a stack of the rows of units that are done */
@@ -64,7 +64,7 @@ struct stage {
 static inline struct chunk_passage_of_unit *stage_passage(struct stage *s, uint32_t chunk,
                                                           uint32_t unit)
 {
-    return &s->passage[chunk * s->unit_count + unit];
+    return &s->passage_by_chunk_and_unit[chunk * s->unit_count + unit];
 }
 
 /* Makes the streams of messages. Where stages share subsequences, also lists the messages to this stage in order. */

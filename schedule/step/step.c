@@ -48,7 +48,7 @@ static struct layer_saved *find_or_make_layer_saved_of_unit(struct stage *s, uin
  * without these. */
 static buffer_id new_zero_activation(struct emit *e, const char *stem)
 {
-    e->tags.region = REGION_NONE;
+    e->op_tags.region = REGION_NONE;
     return emit_zeros(e, emit_compute_tensor(e, stem, CATEGORY_ACTIVATION, e->unit.own_rows,
                                              e->choices->model->hidden))
         .buffer;
@@ -65,13 +65,14 @@ static void emit_forward(struct stage *s, const struct action *action)
     if (chunk > 0)
         x = stage_input(s, action);
     else
-        x = s->choices->scope == SCOPE_STEP ? embedding_forward(e) : new_zero_activation(e, "x");
+        x = s->choices->scope == SCOPE_WHOLE_STEP ? embedding_forward(e)
+                                                  : new_zero_activation(e, "x");
     for (uint32_t l = layers.first; l < layers.end; l++) {
-        e->tags.layer = (uint16_t)l;
-        e->combined.layer_index_in_emission_order = l - layers.first;
+        e->op_tags.layer = (uint16_t)l;
+        e->combined_fwd_bwd.layer_index_in_emission_order = l - layers.first;
         x = layer_forward(e, l, x);
     }
-    e->tags.layer = IR_NONE16;
+    e->op_tags.layer = IR_NONE16;
     stage_send_result(s, PASS_FORWARD, action, x);
 }
 
@@ -98,26 +99,27 @@ static void emit_backward(struct stage *s, const struct action *action)
         e->weights.deferred = deferred_gradient_list;
     buffer_id dx = stage_input(s, action);
     if (last)
-        dx = s->choices->scope == SCOPE_STEP ? head_and_loss(e, dx) : new_zero_activation(e, "dx");
-    e->tags.phase = PHASE_BACKWARD;
+        dx = s->choices->scope == SCOPE_WHOLE_STEP ? head_and_loss(e, dx)
+                                                   : new_zero_activation(e, "dx");
+    e->op_tags.phase = PHASE_BACKWARD;
     const bool delays = delays_weight_gradients(s->choices);
     if (delays)
         e->weights.deferred = deferred_gradient_list;
     for (uint32_t l = layers.end; l-- > layers.first;) {
-        e->tags.layer = (uint16_t)l;
-        e->combined.layer_index_in_emission_order = layers.end - 1 - l;
+        e->op_tags.layer = (uint16_t)l;
+        e->combined_fwd_bwd.layer_index_in_emission_order = layers.end - 1 - l;
         dx = layer_backward(e, l, dx);
         if (delays && l > layers.first)
-            emit_delayed_gradients(e);
+            emit_gradients_delayed_for_overlap(e);
     }
-    e->tags.layer = IR_NONE16;
+    e->op_tags.layer = IR_NONE16;
     stage_send_result(s, PASS_BACKWARD, action, dx);
     if (delays) { /* those of the first layer are computed while the result is sent */
-        emit_delayed_gradients(e);
+        emit_gradients_delayed_for_overlap(e);
         e->weights.deferred = NULL;
     }
-    emit_late_gradients(e); /* a tied embedding adds to the head's gradient */
-    if (chunk == 0 && s->choices->scope == SCOPE_STEP)
+    emit_add_late_products_to_grads(e); /* a tied embedding adds to the head's gradient */
+    if (chunk == 0 && s->choices->scope == SCOPE_WHOLE_STEP)
         embedding_backward(e, dx);
     e->weights.deferred = NULL;
     if (--s->actions_left_by_unit[action->unit] == 0)
@@ -132,7 +134,7 @@ static void emit_weight_gradients(struct stage *s, const struct action *action)
     weights_choose_grads_of_micro_batch(s->e, action->unit / s->choices->subsequences);
     emit_deferred_gradients(s->e,
                             &stage_passage(s, action->chunk, action->unit)->deferred_gradient_list);
-    emit_late_gradients(s->e);
+    emit_add_late_products_to_grads(s->e);
 }
 
 /* ---- messages between actions ---- */
@@ -188,7 +190,7 @@ static struct message_arrivals new_message_arrivals(const struct stage *s,
     struct message_arrivals a = {0};
     size_t count = (size_t)actions->count + 1;
     if (s->choices->pp == 1 || s->pipeline->is_multiplexed ||
-        s->choices->scope == SCOPE_LAYERS_FORWARD)
+        s->choices->scope == SCOPE_ALL_LAYERS_FORWARD)
         return a;
     a.ack_action = arena_array(&s->e->arena, count, sizeof *a.ack_action);
     a.action = arena_array(&s->e->arena, count, sizeof *a.action);
@@ -277,7 +279,8 @@ void emit_step(struct emit *e)
                       .chunk_count = pipeline_count_chunks_of_stage(c)};
     struct actions actions = {0};
     size_t passages = (size_t)s.chunk_count * s.unit_count;
-    s.passage = arena_array(&e->arena, passages, sizeof *s.passage);
+    s.passage_by_chunk_and_unit =
+        arena_array(&e->arena, passages, sizeof *s.passage_by_chunk_and_unit);
     s.layer_saved_by_unit = arena_array(&e->arena, s.unit_count, sizeof(struct layer_saved *));
     s.unused_layer_saved_rows = arena_array(&e->arena, s.unit_count, sizeof(struct layer_saved *));
     if (c->subsequences > 1)
@@ -285,10 +288,11 @@ void emit_step(struct emit *e)
     s.actions_left_by_unit = arena_array(&e->arena, s.unit_count, sizeof *s.actions_left_by_unit);
     for (size_t i = 0; i < passages; i++)
         for (int pass = 0; pass < PASS_COUNT; pass++)
-            s.passage[i].input[pass].i = s.passage[i].output[pass].i = IR_NONE;
+            s.passage_by_chunk_and_unit[i].input[pass].i =
+                s.passage_by_chunk_and_unit[i].output[pass].i = IR_NONE;
     stage_make_streams(&s);
     pipeline_add_actions_in_order(&actions, c, e->stage);
-    if (c->scope == SCOPE_LAYERS_FORWARD)
+    if (c->scope == SCOPE_ALL_LAYERS_FORWARD)
         remove_backward_actions(&actions);
     for (uint32_t i = 0; i < actions.count; i++)
         s.actions_left_by_unit[actions.action[i].unit] += actions.action[i].kind == ACTION_BACKWARD;

@@ -86,7 +86,7 @@ struct message_peer_offset {
 /* The peer offsets (routes) of each role's messages: every one that occurs, with its guard, once. Role r has the rows
  * begin[r] to begin[r + 1] - 1. Ranks of a role may have peers of different roles on the same route, or none. */
 struct message_peer_offsets_of_roles {
-    struct message_peer_offset *peer_offset;
+    struct message_peer_offset *peer_offset_rows;
     uint32_t *begin; /* (roles + 1) */
     size_t capacity;
     uint32_t count;
@@ -96,12 +96,12 @@ static void add_message_peer_offset(struct message_peer_offsets_of_roles *s, uin
                                     struct message_peer_offset route)
 {
     for (uint32_t i = s->begin[role]; i < s->count; i++)
-        if (s->peer_offset[i].group == route.group && s->peer_offset[i].by == route.by &&
-            s->peer_offset[i].guard == route.guard)
+        if (s->peer_offset_rows[i].group == route.group && s->peer_offset_rows[i].by == route.by &&
+            s->peer_offset_rows[i].guard == route.guard)
             return;
-    s->peer_offset =
-        heap_grow(s->peer_offset, &s->capacity, (size_t)s->count + 1, sizeof *s->peer_offset);
-    s->peer_offset[s->count++] = route;
+    s->peer_offset_rows = heap_grow(s->peer_offset_rows, &s->capacity, (size_t)s->count + 1,
+                                    sizeof *s->peer_offset_rows);
+    s->peer_offset_rows[s->count++] = route;
 }
 
 static void find_message_peer_offsets_of_roles(struct message_peer_offsets_of_roles *s,
@@ -140,8 +140,8 @@ static void find_communicating_components(struct components_of_ranks *c, const s
         if (role == IR_NONE16)
             continue;
         for (uint32_t i = peer_offsets->begin[role]; i < peer_offsets->begin[role + 1]; i++) {
-            uint32_t peer = find_peer_rank(ir, rank, peer_offsets->peer_offset[i].group,
-                                           peer_offsets->peer_offset[i].by);
+            uint32_t peer = find_peer_rank(ir, rank, peer_offsets->peer_offset_rows[i].group,
+                                           peer_offsets->peer_offset_rows[i].by);
             if (peer != IR_NONE && ranks->role[peer] != IR_NONE16)
                 join_sets_of_two(parent, rank, peer);
         }
@@ -194,11 +194,11 @@ static void append_component_signature(struct component_signatures *signatures, 
         uint16_t role = ranks->role[rank];
         append_word(signatures, role);
         for (uint32_t i = peer_offsets->begin[role]; i < peer_offsets->begin[role + 1]; i++) {
-            uint32_t peer = find_peer_rank(ir, rank, peer_offsets->peer_offset[i].group,
-                                           peer_offsets->peer_offset[i].by);
+            uint32_t peer = find_peer_rank(ir, rank, peer_offsets->peer_offset_rows[i].group,
+                                           peer_offsets->peer_offset_rows[i].by);
             bool known = peer != IR_NONE && ranks->role[peer] != IR_NONE16;
             append_word(signatures,
-                        rank_passes_guard(ranks, peer_offsets->peer_offset[i].guard, rank));
+                        rank_passes_guard(ranks, peer_offsets->peer_offset_rows[i].guard, rank));
             append_word(signatures, known ? c->index_of_rank_in_component[peer] : IR_NONE);
         }
     }
@@ -354,7 +354,7 @@ void actors_make(struct actors *a, struct verifier *v, const struct communicatin
     struct message_peer_offsets_of_roles peer_offsets = {0};
     find_message_peer_offsets_of_roles(&peer_offsets, ir, ops);
     assign_actors_to_ranks(a, ir, ranks, &peer_offsets, fold);
-    free(peer_offsets.peer_offset);
+    free(peer_offsets.peer_offset_rows);
     free(peer_offsets.begin);
     fill_messages_of_actors(a, ir, ranks, ops);
     if (!a->has_too_many_messages_to_match)

@@ -68,7 +68,7 @@ static void check_buffer_may_reuse_bytes(struct overlap_check *w, uint32_t buffe
     const char *first_use = "is persistent";
     if (!persistent)
         first_use = arena_printf(&v->arena, "is first used by %s",
-                                 op_text(v, w->first_uses.first_op[buffer]));
+                                 op_text(v, w->first_uses.first_op_by_buffer[buffer]));
     verify_fail(v, "%s and %s share bytes %" PRIu64 " to %" PRIu64 " of %s: %s %s, and %s %s%s",
                 buffer_text(v, other), buffer_text(v, buffer), begin, end,
                 memory_names[ir->buffer.memory[buffer]], buffer_text(v, other),
@@ -152,7 +152,7 @@ static void check_overlaps_of_role(struct overlap_check *w, uint32_t role)
     for (uint32_t op = w->order->first_op; op < w->order->first_op + w->order->op_count; op++) {
         for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
             uint32_t b = ir_touched_buffer(ir, op, k);
-            if (w->first_uses.first_op[b] == op && !liveness_is_persistent(ir, b) &&
+            if (w->first_uses.first_op_by_buffer[b] == op && !liveness_is_persistent(ir, b) &&
                 !buffer_is_touched_by_earlier_operand(ir, op, k))
                 check_offset_of_buffer(w, b);
         }

@@ -59,7 +59,7 @@ static void check_rounds_are_complete(struct verifier *v, const struct attention
         size_t own = 0;
         for (; next < count && op[next].round == round; next++)
             own++;
-        if (own == 0 && row_use_capacity(v->ir, &use).packed_rows == 0)
+        if (own == 0 && row_use_max_rows_of_any_rank(v->ir, &use).packed_rows == 0)
             continue;
         if (times == 0)
             times = own > 0 ? own : 1;

@@ -207,7 +207,7 @@ static void check_op_may_work_in_place(struct verifier *v, uint32_t op)
 void check_races(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    const struct buffer_element_slots *slots = verifier_element_slots(v);
+    const struct buffers_cut_at_operand_ends *slots = verifier_element_slots(v);
     struct race_check w = {.v = v,
                            .newest_access_by_slot = ir_new_empty_ids(slots->slot_count),
                            .spare_access = IR_NONE,
@@ -295,7 +295,7 @@ static uint32_t ranks_that_read_or_write_operands(struct verifier *v, uint32_t r
 void check_reads_follow_writes(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    const struct buffer_element_slots *slots = verifier_element_slots(v);
+    const struct buffers_cut_at_operand_ends *slots = verifier_element_slots(v);
     struct written_check w = {.v = v};
     w.ranks_that_wrote_by_slot = heap_zalloc(
         slots->slot_count, sizeof *w.ranks_that_wrote_by_slot); /* set 0: no rank has written it */

@@ -55,7 +55,7 @@ static const char *fault_of_product_part(struct verifier *v, const struct work *
     if (part < 0)
         return NULL;
     const uint32_t ranks = group_rank_count(&v->ir->mesh, &v->ir->group[part]);
-    if (work_weight_matrices(work) != (int64_t)ranks)
+    if (work_weight_matrix_count(work) != (int64_t)ranks)
         return arena_printf(&v->arena,
                             "groups=%" PRId64
                             " is not the number of ranks in part=%s, which is %" PRIu32,
@@ -217,8 +217,8 @@ struct operand_needs *find_operand_needs_of_all_shapes(struct verifier *v)
 static const char *operand_need_text(struct verifier *v, const struct work_operand *need)
 {
     if (!need->count_is_bytes)
-        return arena_text(&v->arena, need->formula, need->formula_length);
-    char how = need->formula_length == 2 ? need->formula[1] : '=';
+        return arena_text(&v->arena, need->formula, need->formula_text_size);
+    char how = need->formula_text_size == 2 ? need->formula[1] : '=';
     return how == '*' ? "bytes * members" : how == '/' ? "bytes / members" : "bytes";
 }
 

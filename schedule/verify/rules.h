@@ -16,7 +16,7 @@
 
 /* Buffers are divided into slots at the ends of all ranges that ops use, so that every op uses a slot as a whole or not
  * at all. The slots of a buffer are consecutive; a buffer that ops use only as a whole has one slot. */
-struct buffer_element_slots {
+struct buffers_cut_at_operand_ends {
     uint32_t *first_slot;                        /* [buffers + 1] the first slot of each */
     uint64_t *first_element;                     /* [slots] the first element of each */
     uint32_t *range_first_slot, *range_end_slot; /* [rows of ir.range] the slots of each range */
@@ -50,7 +50,7 @@ struct verifier {
     struct arena arena;           /* memory for texts and small tables */
     struct order order;
     uint32_t role_of_order; /* the role whose clocks `order` holds; IR_NONE: none */
-    struct buffer_element_slots element_slots_of_buffers;
+    struct buffers_cut_at_operand_ends element_slots_of_buffers;
     struct rank_sets ranks;
     struct exchange exchange;
     /* some op waits for an op that does not come before it in its role; known after check_waits() has run */
@@ -64,7 +64,7 @@ void verify_set_what_was_checked_text(struct verifier *v, const char *format, ..
     __attribute__((format(printf, 2, 3)));
 
 const struct order *verifier_order_of_role(struct verifier *v, uint32_t role);
-const struct buffer_element_slots *verifier_element_slots(struct verifier *v);
+const struct buffers_cut_at_operand_ends *verifier_element_slots(struct verifier *v);
 const struct rank_sets *verifier_rank_sets(struct verifier *v);
 
 /* True if an earlier operand of the op is of the same buffer as operand k. */
@@ -78,9 +78,9 @@ static inline bool buffer_is_touched_by_earlier_operand(const struct ir *ir, uin
 }
 
 /* Finds the buffer of an operand (an entry of ir.operand), and its slots *from .. *to - 1 that the operand covers. */
-void find_element_slots_of_operand(const struct buffer_element_slots *slots, const struct ir *ir,
-                                   uint32_t operand, uint32_t *buffer, uint32_t *from,
-                                   uint32_t *to);
+void find_element_slots_of_operand(const struct buffers_cut_at_operand_ends *slots,
+                                   const struct ir *ir, uint32_t operand, uint32_t *buffer,
+                                   uint32_t *from, uint32_t *to);
 
 /* Sets of ranks are named by numbers. 0 is the empty set, and equal sets have equal numbers. ranks_running_with_guard()
  * returns the set of a role's ranks that run ops with a guard (IR_NONE16: all of the role). The next three return the

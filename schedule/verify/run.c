@@ -241,15 +241,15 @@ static bool run_actor_until_blocked(struct untimed_schedule_run *r, uint32_t act
 {
     uint32_t streams = r->ir->stream_count;
     uint32_t *host = &r->next_op[(size_t)actor * (streams + 1) + streams];
-    bool moved = true, has_ever_moved = false;
-    for (; moved; has_ever_moved |= moved) {
+    bool moved = true, has_ended_an_op = false;
+    for (; moved; has_ended_an_op |= moved) {
         moved = false;
         for (; *host != IR_NONE && host_is_unblocked(r, actor, *host); moved = true)
             *host = r->op_lists->next_op_that_blocks_host[*host];
         for (uint32_t s = 0; s < streams; s++)
             moved |= run_stream_until_blocked(r, actor, s);
     }
-    return has_ever_moved;
+    return has_ended_an_op;
 }
 
 uint32_t run_until_blocked(struct untimed_schedule_run *r)

@@ -44,8 +44,8 @@ const struct order *verifier_order_of_role(struct verifier *v, uint32_t role)
 }
 
 /* Returns the slot of `buffer` that begins at an element, or, for the buffer's end, the slot after its last one. */
-static uint32_t slot_that_begins_at_element(const struct buffer_element_slots *s, uint32_t buffer,
-                                            uint64_t element)
+static uint32_t slot_that_begins_at_element(const struct buffers_cut_at_operand_ends *s,
+                                            uint32_t buffer, uint64_t element)
 {
     uint32_t first = s->first_slot[buffer], end = s->first_slot[buffer + 1];
     const uint64_t *found =
@@ -53,10 +53,10 @@ static uint32_t slot_that_begins_at_element(const struct buffer_element_slots *s
     return found ? (uint32_t)(found - s->first_element) : end;
 }
 
-const struct buffer_element_slots *verifier_element_slots(struct verifier *v)
+const struct buffers_cut_at_operand_ends *verifier_element_slots(struct verifier *v)
 {
     const struct ir *ir = v->ir;
-    struct buffer_element_slots *s = &v->element_slots_of_buffers;
+    struct buffers_cut_at_operand_ends *s = &v->element_slots_of_buffers;
     if (s->first_slot)
         return s;
     /* the edges of a buffer: element 0, and both ends of each range that is used */
@@ -109,8 +109,9 @@ const struct buffer_element_slots *verifier_element_slots(struct verifier *v)
     return s;
 }
 
-void find_element_slots_of_operand(const struct buffer_element_slots *slots, const struct ir *ir,
-                                   uint32_t operand, uint32_t *buffer, uint32_t *from, uint32_t *to)
+void find_element_slots_of_operand(const struct buffers_cut_at_operand_ends *slots,
+                                   const struct ir *ir, uint32_t operand, uint32_t *buffer,
+                                   uint32_t *from, uint32_t *to)
 {
     if (operand & IR_OPERAND_IS_RANGE_ROW) {
         uint32_t range = operand & ~IR_OPERAND_IS_RANGE_ROW;
@@ -142,7 +143,7 @@ const char *op_text(struct verifier *v, uint32_t op)
         return arena_printf(&v->arena, "op %" PRIu32 " (%s on %s)", op, kind, stream);
     const struct guard *guard = &ir->guard[ir->op.guard[op]];
     return arena_printf(&v->arena, "op %" PRIu32 " (%s on %s, guard %s%s%" PRIu32 ")", op, kind,
-                        stream, ir->group[guard->group].name, guard_signs[guard->test],
+                        stream, ir->group[guard->group].name, guard_signs[guard->comparison_kind],
                         guard->value);
 }
 

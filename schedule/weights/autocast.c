@@ -118,7 +118,7 @@ void pass_autocast(struct emit *e, struct op_list *list)
 {
     if (!e->weights.uses_autocast)
         return;
-    const struct op_tags before = e->tags;
+    const struct op_tags before = e->op_tags;
     struct autocast a = {
         .e = e, .buffer_count = e->ir->buffer.count, .micro_batch_count = e->choices->accumulation};
     const size_t copies = (size_t)e->weights.bundle_count * a.micro_batch_count;
@@ -143,5 +143,5 @@ void pass_autocast(struct emit *e, struct op_list *list)
     free(a.copies);
     op_list_release(list);
     *list = a.new_list;
-    e->tags = before;
+    e->op_tags = before;
 }

@@ -169,7 +169,7 @@ static uint64_t bundle_part_count(const struct choices *c, uint32_t chunk, uint6
 {
     for (uint32_t s = 0; pipeline_shards_weights(c) && s < c->subsequences; s++) {
         uint64_t multiple = parts;
-        while (multiple % multiplex_stages_of_subsequence(c, chunk, s).count != 0)
+        while (multiple % multiplex_stages_sharing_subsequence(c, chunk, s).count != 0)
             multiple += parts;
         parts = multiple;
     }
@@ -205,7 +205,7 @@ static void close_bundle_in_frozen_storage(struct emit *e, const char *name, uin
     }
     e->weights.bundle[e->weights.bundle_count] =
         (struct weight_bundle_state){.ir_bundle_row = (uint16_t)row,
-                                     .main_bundle = e->weights.bundle_count,
+                                     .main_bundle_of_same_layers = e->weights.bundle_count,
                                      .storage = (uint8_t)storage,
                                      .has_spread_experts = experts,
                                      .is_frozen = e->choices->model->adapter_rank > 0,
@@ -311,7 +311,7 @@ static void lay_out_adapter_or_stored_bundle(struct emit *e, uint32_t first, uin
         e, name, chunk, false,
         adapters ? FROZEN_STORAGE_16BIT : (enum frozen_storage)e->choices->frozen_weights, used);
     struct weight_bundle_state *bundle = &e->weights.bundle[e->weights.bundle_count - 1];
-    bundle->main_bundle = main_bundle;
+    bundle->main_bundle_of_same_layers = main_bundle;
     bundle->has_adapters = adapters;
     bundle->is_frozen = !adapters;
 }
@@ -343,7 +343,7 @@ static void lay_out_expert_bundle(struct emit *e, uint32_t first, uint32_t end, 
     if (used == 0)
         return;
     close_bundle(e, name, chunk, true, used);
-    e->weights.bundle[e->weights.bundle_count - 1].main_bundle = main_bundle;
+    e->weights.bundle[e->weights.bundle_count - 1].main_bundle_of_same_layers = main_bundle;
     e->weights.bundle[e->weights.bundle_count - 1].has_only_quantised_weights =
         quantises_layers(e, first, end);
 }
@@ -388,7 +388,7 @@ static void lay_out_all_bundles(struct emit *e)
 {
     const struct choices *c = e->choices;
     uint32_t chunks = pipeline_chunk_count(c), parts = part_index_of_model_end_part(e, END_PARTS);
-    bool all = pipeline_of_choices(c)->is_multiplexed, ends = c->scope == SCOPE_STEP;
+    bool all = pipeline_of_choices(c)->is_multiplexed, ends = c->scope == SCOPE_WHOLE_STEP;
     bool first = ends && (all || e->stage == pipeline_stage_of_chunk(c, 0));
     bool last = ends && (all || e->stage == pipeline_stage_of_chunk(c, chunks - 1));
     e->weights.part = arena_array(&e->arena, parts, sizeof *e->weights.part);
@@ -431,7 +431,7 @@ static bool autocast_casts_parameters(const struct emit *e)
            !weights_are_own_master_copies(c) && c->optimizer == CHOICE_OPTIMIZER_DEVICE &&
            !pipeline_has_remote_weights(c) &&
            (c->weights == CHOICE_WEIGHTS_REPLICATED || e->group.dense.shard_size == 1) &&
-           (c->scope == SCOPE_STEP || c->scope == SCOPE_LAYER);
+           (c->scope == SCOPE_WHOLE_STEP || c->scope == SCOPE_ONE_LAYER);
 }
 
 /* Returns a new buffer that is bound to a bundle, with room for all its elements or, if `shard`, for this rank's part;
@@ -650,17 +650,18 @@ void weights_make_bundles(struct emit *e)
     for (uint32_t i = 0; i < e->weights.grad_buffer_count; i++)
         e->weights.grad_buffer[i] = each ? (buffer_id){IR_NONE} : e->weights.bundle[i].grad;
     e->weights.remote_grad_count = e->weights.stage_bundle_part_count = 0;
-    struct op_tags before = e->tags;
+    struct op_tags before = e->op_tags;
     if (pipeline_of_choices(e->choices)->is_multiplexed)
         zero_gradients(e);
-    e->tags = before;
+    e->op_tags = before;
 }
 
 void weights_set_op_labels(struct emit *e, enum phase phase, enum region region, uint32_t like)
 {
     uint16_t layer = like == IR_NONE ? IR_NONE16 : e->ir->op.layer[like];
     uint16_t micro = like == IR_NONE ? IR_NONE16 : e->ir->op.micro[like];
-    e->tags = (struct op_tags){(uint8_t)phase, (uint8_t)region, layer, IR_NONE16, IR_NONE16, micro};
+    e->op_tags =
+        (struct op_tags){(uint8_t)phase, (uint8_t)region, layer, IR_NONE16, IR_NONE16, micro};
 }
 
 void weights_choose_grads_of_micro_batch(struct emit *e, uint32_t micro)

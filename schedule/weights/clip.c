@@ -75,7 +75,7 @@ buffer_id weights_emit_clipping(struct emit *e, const uint32_t *bundle, uint32_t
     weights_set_op_labels(e, PHASE_OPTIMIZER, REGION_OPTIMIZER, IR_NONE);
     struct view squares = emit_tensor(e, "grad_norm", CATEGORY_WORKSPACE, DTYPE_F32, 1, 0);
     int64_t over =
-        e->group.group_with_all_gradients != IR_NONE16 ? e->group.group_with_all_gradients + 1 : 0;
+        e->group.group_for_gradient_norm != IR_NONE16 ? e->group.group_for_gradient_norm + 1 : 0;
     bool adds = false;
     for (uint32_t i = 0; i < count && gradients_keep_placements(e); i++)
         reduce_partial_gradients(e, bundle[i]);
@@ -92,7 +92,7 @@ buffer_id weights_emit_clipping(struct emit *e, const uint32_t *bundle, uint32_t
         emit_zeros(e, squares);
     if (over > 0)
         weights_emit_collective(e, e->stream.grad_reduce, WORK_ALL_REDUCE,
-                                e->group.group_with_all_gradients, squares.buffer, squares.buffer);
+                                e->group.group_for_gradient_norm, squares.buffer, squares.buffer);
     if (c->profile->host_waits_for_gradient_norm) /* the host reads the norm */
         emit_host_wait(e, over > 0 ? e->stream.grad_reduce : e->stream.compute);
     if (host) { /* AdamW on the host scales the gradients itself */

@@ -101,7 +101,7 @@ static void quantise_own_part_before_gathers(struct emit *e, uint32_t b, struct 
 
 op_id early_gather_emit_all_bundles(struct emit *e)
 {
-    const struct op_tags before = e->tags;
+    const struct op_tags before = e->op_tags;
     struct view *largest = arena_array(&e->arena, e->weights.bundle_count, sizeof *largest);
     op_id last = {IR_NONE};
     weights_set_op_labels(e, PHASE_OPTIMIZER, REGION_WEIGHT_COLLECTIVES, IR_NONE);
@@ -125,6 +125,6 @@ op_id early_gather_emit_all_bundles(struct emit *e)
         if (op.i != IR_NONE)
             last = op;
     }
-    e->tags = before;
+    e->op_tags = before;
     return last;
 }

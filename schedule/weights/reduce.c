@@ -22,7 +22,7 @@ void shard_wait_between_backward_and_step(struct shard *s)
     emit_op(e, e->stream.compute, &all, NULL, 0, NULL, 0);
 }
 
-bool shard_write_waits_for_reduction(const struct shard *s, uint32_t row)
+bool shard_has_write_wait_for_reduction(const struct shard *s, uint32_t row)
 {
     return s->gradient[row].remote_grad != IR_NONE ? pipeline_shards_weights(s->e->choices)
                                                    : weights_reduce_each_micro_batch(s->e->choices);
@@ -33,7 +33,7 @@ void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op)
     const struct weight_bundle_state *bundle = &s->e->weights.bundle[s->gradient[row].bundle];
     /* True if the sum cuts the gradient into parts, padding included, and the gradient is new: of one micro-batch, of
      * one shared unit, or allocated in the backward. Other gradients are persistent, so their padding stays 0. */
-    bool cut = (shard_write_waits_for_reduction(s, row) ||
+    bool cut = (shard_has_write_wait_for_reduction(s, row) ||
                 weights_allocate_gradients_in_backward(s->e->choices)) &&
                (s->gradient[row].remote_grad != IR_NONE || bundle->ranks->shard_size > 1);
     if (!cut || bundle->elements == bundle->unpadded_elements)
@@ -194,7 +194,7 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
     gradient->adds_to_reduced_gradients = s->reduced_gradients[gradient->bundle]++ > 0;
     gradient->is_last_reduced_of_bundle = --s->gradients_left[gradient->bundle] == 0;
     weights_set_op_labels(e, PHASE_BACKWARD, REGION_WEIGHT_COLLECTIVES, op);
-    if (weights_have_zero_and_check_passes(e->choices))
+    if (weights_have_zeroing_and_nan_checks(e->choices))
         emit_nan_check(e, grad);
     if (profile->flattens_gradients && ranks->shard_size > 1 && each)
         emit_passes_that_flatten_gradient(e, grad);
@@ -207,7 +207,7 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
         buffer_id target = part, whole = wide ? emit_widen_gradient(e, grad) : grad;
         if (wide || gradient->adds_to_reduced_gradients ||
             e->weights.grad_part_dtype != e->weights.grad_dtype)
-            target = gradient->part_to_add =
+            target = gradient->reduced_part_to_add =
                 weights_new_shard_buffer(e, gradient->bundle, "reduced", CATEGORY_GRADIENT,
                                          wide ? DTYPE_F32 : (enum dtype)e->weights.grad_dtype);
         gradient->last_op_of_reduction = weights_emit_collective(
@@ -217,7 +217,7 @@ static void reduce_gradient(struct shard *s, uint32_t row, uint32_t op)
             gradient->last_op_of_reduction = weights_emit_collective(
                 e, e->stream.grad_reduce, WORK_ALL_GATHER, ranks->shard_group, target, flat);
     }
-    if (gradient->part_to_add.i == IR_NONE)
+    if (gradient->reduced_part_to_add.i == IR_NONE)
         sum_gradient_over_replicas(s, row, part);
 }
 
@@ -228,7 +228,7 @@ static buffer_id cast_reduced_part_to_kept_dtype(struct shard *s,
                                                  buffer_id kept)
 {
     struct emit *e = s->e;
-    buffer_id part = gradient->part_to_add, to = kept;
+    buffer_id part = gradient->reduced_part_to_add, to = kept;
     if (s->ir->buffer.dtype[part.i] == e->weights.grad_part_dtype)
         return part;
     if (gradient->adds_to_reduced_gradients)
@@ -243,13 +243,13 @@ void shard_add_reduced_parts_to_kept(struct shard *s, uint32_t end, uint32_t i)
 {
     struct emit *e = s->e;
     while (s->next_gradient_to_add < end &&
-           s->gradient[s->next_gradient_to_add].part_to_add.i == IR_NONE &&
+           s->gradient[s->next_gradient_to_add].reduced_part_to_add.i == IR_NONE &&
            (e->weights.bundle[s->gradient[s->next_gradient_to_add].bundle].ranks->shard_size == 1 ||
             s->gradient[s->next_gradient_to_add].last_op_of_reduction.i != IR_NONE))
         s->next_gradient_to_add++;
     for (uint32_t row = s->next_gradient_to_add; row < end; row++) {
         struct bundle_gradient *gradient = &s->gradient[row];
-        if (gradient->part_to_add.i == IR_NONE || gradient->last_position >= i)
+        if (gradient->reduced_part_to_add.i == IR_NONE || gradient->last_position >= i)
             continue;
         buffer_id kept = e->weights.bundle[gradient->bundle].grad_shard;
         weights_set_op_labels(e, PHASE_BACKWARD, REGION_WEIGHT_COLLECTIVES,
@@ -259,7 +259,7 @@ void shard_add_reduced_parts_to_kept(struct shard *s, uint32_t end, uint32_t i)
             emit_add(e, view_whole(e, part), view_whole(e, kept), view_whole(e, kept));
             s->last_op_that_finishes_gradient = e->last_compute;
         }
-        gradient->part_to_add.i = IR_NONE;
+        gradient->reduced_part_to_add.i = IR_NONE;
         sum_gradient_over_replicas(s, row, kept);
     }
 }

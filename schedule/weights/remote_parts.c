@@ -11,18 +11,18 @@
 
 #include <stdlib.h>
 
-static bool stages_are_equal(const struct stages_sharing_unit *a,
-                             const struct stages_sharing_unit *b)
+static bool stage_ranges_are_equal(const struct stages_sharing_pipeline_unit *a,
+                                   const struct stages_sharing_pipeline_unit *b)
 {
     return a->chunk == b->chunk && a->first_stage == b->first_stage && a->count == b->count;
 }
 
 struct stage_bundle_part *remote_find_or_add_part(struct emit *e, uint32_t bundle,
-                                                  const struct stages_sharing_unit *shared)
+                                                  const struct stages_sharing_pipeline_unit *shared)
 {
     for (uint32_t i = 0; i < e->weights.stage_bundle_part_count; i++)
         if (e->weights.stage_bundle_part[i].bundle == bundle &&
-            stages_are_equal(&e->weights.stage_bundle_part[i].shared, shared))
+            stage_ranges_are_equal(&e->weights.stage_bundle_part[i].sharing_stages, shared))
             return &e->weights.stage_bundle_part[i];
     e->weights.stage_bundle_part =
         heap_grow(e->weights.stage_bundle_part, &e->weights.stage_bundle_part_capacity,
@@ -30,16 +30,16 @@ struct stage_bundle_part *remote_find_or_add_part(struct emit *e, uint32_t bundl
     struct stage_bundle_part *part =
         &e->weights.stage_bundle_part[e->weights.stage_bundle_part_count++];
     *part = (struct stage_bundle_part){.bundle = bundle,
-                                       .shared = *shared,
+                                       .sharing_stages = *shared,
                                        .param = {IR_NONE},
                                        .grad = {IR_NONE},
-                                       .last_gradient_sum = {IR_NONE}};
+                                       .last_gradient_sum_op = {IR_NONE}};
     return part;
 }
 
 static uint64_t elements_of_stage_part(const struct emit *e, const struct stage_bundle_part *part)
 {
-    return e->weights.bundle[part->bundle].elements / part->shared.count;
+    return e->weights.bundle[part->bundle].elements / part->sharing_stages.count;
 }
 
 /* Returns a view of `count` parts of a bundle that is in the buffer `whole`, from part number `index` on. Parts are
@@ -54,7 +54,7 @@ static struct view view_of_parts(const struct emit *e, const struct stage_bundle
 static struct view view_of_own_part(const struct emit *e, const struct stage_bundle_part *part,
                                     buffer_id whole)
 {
-    return view_of_parts(e, part, whole, part->shared.index, 1);
+    return view_of_parts(e, part, whole, part->sharing_stages.index, 1);
 }
 
 static buffer_id new_buffer_of_stage_part(struct emit *e, const struct stage_bundle_part *part,
@@ -67,7 +67,7 @@ static buffer_id new_buffer_of_stage_part(struct emit *e, const struct stage_bun
 void remote_emit_copy_of_own_part(struct emit *e, struct stage_bundle_part *part, buffer_id params)
 {
     part->parameters_have_arrived = true;
-    if (part->shared.owns_layers)
+    if (part->sharing_stages.this_stage_owns_layers)
         return;
     part->param = new_buffer_of_stage_part(e, part, "param_part", CATEGORY_PARAMETER,
                                            (enum dtype)e->choices->dtype);
@@ -80,12 +80,13 @@ void remote_emit_copy_of_own_part(struct emit *e, struct stage_bundle_part *part
 op_id remote_gather_parts(struct emit *e, const struct stage_bundle_part *part, buffer_id to)
 {
     struct view all = view_whole(e, to);
-    struct view from = part->shared.owns_layers
+    struct view from = part->sharing_stages.this_stage_owns_layers
                            ? view_of_own_part(e, part, e->weights.bundle[part->bundle].param)
                            : view_whole(e, part->param);
-    uint16_t group = multiplex_group_of_stages(
+    uint16_t group = multiplex_group_of_sharing_stages(
         e, "weights",
-        (struct stages_sharing_subsequence){part->shared.first_stage, part->shared.count});
+        (struct stages_sharing_subsequence){part->sharing_stages.first_stage,
+                                            part->sharing_stages.count});
     struct work work = {.kind = WORK_ALL_GATHER, .collective = {group, bytes_of_view(e, from)}};
     return emit_op(e, e->stream.weight_gather, &work, &from, 1, &all, 1);
 }
@@ -93,15 +94,15 @@ op_id remote_gather_parts(struct emit *e, const struct stage_bundle_part *part, 
 op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad)
 {
     struct stage_bundle_part *part =
-        remote_find_or_add_part(e, remote_grad->bundle, &remote_grad->shared);
-    bool adds = part->shared.owns_layers || part->grad.i != IR_NONE;
+        remote_find_or_add_part(e, remote_grad->bundle, &remote_grad->sharing_stages);
+    bool adds = part->sharing_stages.this_stage_owns_layers || part->grad.i != IR_NONE;
     buffer_id to = new_buffer_of_stage_part(e, part, adds ? "reduced" : "grad_part",
                                             CATEGORY_GRADIENT, (enum dtype)e->weights.grad_dtype);
     if (adds)
         remote_grad->gradient_sum_to_add = to;
     else
         part->grad = to;
-    return part->last_gradient_sum =
+    return part->last_gradient_sum_op =
                weights_emit_collective(e, e->stream.grad_reduce, WORK_REDUCE_SCATTER,
                                        remote_grad->group, remote_grad->buffer, to);
 }
@@ -109,7 +110,7 @@ op_id remote_sum_parts(struct emit *e, struct remote_grad *remote_grad)
 struct view remote_view_of_own_gradient_part(const struct emit *e,
                                              const struct stage_bundle_part *part)
 {
-    return part->shared.owns_layers
+    return part->sharing_stages.this_stage_owns_layers
                ? view_of_own_part(e, part, e->weights.grad_buffer[part->bundle])
                : view_whole(e, part->grad);
 }
@@ -122,17 +123,18 @@ struct view remote_view_of_own_gradient_part(const struct emit *e,
 static int compare_parts_by_ready_time(const void *left, const void *right)
 {
     const struct stage_bundle_part *a = left, *b = right;
-    bool late_a = a->shared.first_stage < a->shared.chunk,
-         late_b = b->shared.first_stage < b->shared.chunk;
+    bool late_a = a->sharing_stages.first_stage < a->sharing_stages.chunk,
+         late_b = b->sharing_stages.first_stage < b->sharing_stages.chunk;
     if (late_a != late_b)
         return late_a ? -1 : 1;
-    if (a->shared.chunk != b->shared.chunk)
-        return a->shared.chunk > b->shared.chunk ? -1 : 1;
+    if (a->sharing_stages.chunk != b->sharing_stages.chunk)
+        return a->sharing_stages.chunk > b->sharing_stages.chunk ? -1 : 1;
     if (a->bundle != b->bundle)
         return a->bundle > b->bundle ? -1 : 1;
-    if (a->shared.first_stage != b->shared.first_stage)
-        return a->shared.first_stage < b->shared.first_stage ? -1 : 1;
-    return (a->shared.count > b->shared.count) - (a->shared.count < b->shared.count);
+    if (a->sharing_stages.first_stage != b->sharing_stages.first_stage)
+        return a->sharing_stages.first_stage < b->sharing_stages.first_stage ? -1 : 1;
+    return (a->sharing_stages.count > b->sharing_stages.count) -
+           (a->sharing_stages.count < b->sharing_stages.count);
 }
 
 static op_id emit_part_message(struct emit *e, enum work_kind kind, uint32_t peer, struct view x)
@@ -157,9 +159,9 @@ static void emit_receive_and_add_gradient_parts(struct emit *e,
         emit_buffer(e, "returned", CATEGORY_GRADIENT, (enum dtype)e->weights.grad_dtype,
                     (int64_t)(count * elements_of_stage_part(e, part)), 0);
     for (uint32_t i = 0; i < count; i++) {
-        op_id op = emit_part_message(e, WORK_RECV, part->shared.first_stage + begin + i,
+        op_id op = emit_part_message(e, WORK_RECV, part->sharing_stages.first_stage + begin + i,
                                      view_of_parts(e, part, given, i, 1));
-        emit_add_dependency(e, op, part->last_gradient_sum);
+        emit_add_dependency(e, op, part->last_gradient_sum_op);
         if (last_unshared.i != IR_NONE)
             emit_add_dependency(e, op, last_unshared);
     }
@@ -175,10 +177,10 @@ void remote_return_gradient_parts(struct emit *e, op_id last_unshared)
               sizeof *e->weights.stage_bundle_part, compare_parts_by_ready_time);
     for (uint32_t i = 0; i < e->weights.stage_bundle_part_count; i++) {
         const struct stage_bundle_part *part = &e->weights.stage_bundle_part[i];
-        const struct stages_sharing_unit *shared = &part->shared;
-        if (part->last_gradient_sum.i == IR_NONE)
+        const struct stages_sharing_pipeline_unit *shared = &part->sharing_stages;
+        if (part->last_gradient_sum_op.i == IR_NONE)
             continue;
-        if (!shared->owns_layers) {
+        if (!shared->this_stage_owns_layers) {
             emit_part_message(e, WORK_SEND, shared->chunk, view_whole(e, part->grad));
             continue;
         }

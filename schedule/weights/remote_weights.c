@@ -4,7 +4,7 @@
 #include "schedule/emit/process_groups.h"
 #include "schedule/pipeline/multiplex.h"
 
-struct unit_chunk_pass remote_pass_of_op(const struct emit *e, uint32_t op)
+struct unit_chunk_pass remote_unit_chunk_pass_of_op(const struct emit *e, uint32_t op)
 {
     const struct op_table *table = &e->ir->op;
     const struct choices *c = e->choices;
@@ -17,19 +17,20 @@ struct unit_chunk_pass remote_pass_of_op(const struct emit *e, uint32_t op)
     return (struct unit_chunk_pass){chunk, table->micro[op], table->phase[op] == PHASE_FORWARD};
 }
 
-struct stages_sharing_unit remote_stages_sharing_unit(const struct emit *e, uint32_t chunk,
-                                                      uint32_t unit)
+struct stages_sharing_pipeline_unit
+remote_stages_sharing_pipeline_unit(const struct emit *e, uint32_t chunk, uint32_t unit)
 {
     struct stages_sharing_subsequence share =
-        multiplex_stages_of_subsequence(e->choices, chunk, unit % e->choices->subsequences);
-    return (struct stages_sharing_unit){.first_stage = share.first_stage,
-                                        .count = share.count,
-                                        .index = e->stage - share.first_stage,
-                                        .chunk = chunk,
-                                        .owns_layers = e->stage == chunk};
+        multiplex_stages_sharing_subsequence(e->choices, chunk, unit % e->choices->subsequences);
+    return (struct stages_sharing_pipeline_unit){.first_stage = share.first_stage,
+                                                 .count = share.count,
+                                                 .index = e->stage - share.first_stage,
+                                                 .chunk = chunk,
+                                                 .this_stage_owns_layers = e->stage == chunk};
 }
 
-static void add_remote_grad(struct emit *e, uint32_t bundle, uint16_t group, uint64_t *touched)
+static void append_remote_grad_row(struct emit *e, uint32_t bundle, uint16_t group,
+                                   uint64_t *touched)
 {
     e->weights.remote_grad =
         heap_grow(e->weights.remote_grad, &e->weights.remote_grad_capacity,
@@ -44,7 +45,7 @@ static void add_remote_grad(struct emit *e, uint32_t bundle, uint16_t group, uin
                              .written = touched,
                              .bundle = bundle,
                              .group = group,
-                             .shared = e->unit.stages,
+                             .sharing_stages = e->unit.stages,
                              .gradient_sum_to_add = {IR_NONE}};
 }
 
@@ -62,7 +63,8 @@ static bool select_remote_gradients_to_write(struct emit *e, uint32_t begin, uin
     bool found = false;
     for (uint32_t i = begin; i < e->weights.remote_grad_count; i++) {
         const struct remote_grad *remote_grad = &e->weights.remote_grad[i];
-        if (remote_grad->group != group || remote_grad->shared.chunk != e->unit.stages.chunk)
+        if (remote_grad->group != group ||
+            remote_grad->sharing_stages.chunk != e->unit.stages.chunk)
             continue;
         e->weights.bundle[remote_grad->bundle].grad = remote_grad->buffer;
         e->weights.written = remote_grad->written;
@@ -77,7 +79,7 @@ void weights_choose_gradients_of_unit(struct emit *e)
     if (e->unit.stages.count == 1)
         return;
     uint32_t begin = pipeline_shards_weights(e->choices) ? e->weights.remote_grad_count : 0;
-    uint16_t group = multiplex_group_of_stages(
+    uint16_t group = multiplex_group_of_sharing_stages(
         e, "sums",
         (struct stages_sharing_subsequence){e->unit.stages.first_stage, e->unit.stages.count});
     if (!select_remote_gradients_to_write(e, begin, group)) {
@@ -86,27 +88,29 @@ void weights_choose_gradients_of_unit(struct emit *e)
         for (uint32_t b = 0; b < e->weights.bundle_count; b++)
             if (e->weights.bundle[b].chunk == e->unit.stages.chunk ||
                 e->weights.bundle[b].is_on_first_and_last_stage)
-                add_remote_grad(e, b, group, touched);
+                append_remote_grad_row(e, b, group, touched);
         select_remote_gradients_to_write(e, begin, group);
     }
 }
 
-static op_id emit_broadcast(struct emit *e, const struct stages_sharing_unit *shared,
+static op_id emit_broadcast(struct emit *e, const struct stages_sharing_pipeline_unit *shared,
                             uint32_t bundle, buffer_id to)
 {
     struct view from = view_whole(e, e->weights.bundle[bundle].param), all = view_whole(e, to);
-    uint16_t group = multiplex_group_of_stages(
+    uint16_t group = multiplex_group_of_sharing_stages(
         e, "weights", (struct stages_sharing_subsequence){shared->first_stage, shared->count});
     struct work work = {
         .kind = WORK_BROADCAST,
         .broadcast = {group, bytes_of_view(e, all), shared->chunk - shared->first_stage}};
-    return emit_op(e, e->stream.weight_gather, &work, &from, shared->owns_layers, &all, 1);
+    return emit_op(e, e->stream.weight_gather, &work, &from, shared->this_stage_owns_layers, &all,
+                   1);
 }
 
 buffer_id remote_receive_params(struct emit *e, struct unit_chunk_pass pass, uint32_t bundle,
                                 op_id *op)
 {
-    struct stages_sharing_unit shared = remote_stages_sharing_unit(e, pass.chunk, pass.unit);
+    struct stages_sharing_pipeline_unit shared =
+        remote_stages_sharing_pipeline_unit(e, pass.chunk, pass.unit);
     buffer_id to = emit_buffer(e, "borrowed", CATEGORY_PARAMETER, e->choices->dtype,
                                (int64_t)e->weights.bundle[bundle].elements, 0);
     struct stage_bundle_part *part =
@@ -125,13 +129,14 @@ op_id remote_sum_gradients(struct emit *e, struct remote_grad *remote_grad)
 {
     if (pipeline_shards_weights(e->choices))
         return remote_sum_parts(e, remote_grad);
-    const struct stages_sharing_unit *shared = &remote_grad->shared;
+    const struct stages_sharing_pipeline_unit *shared = &remote_grad->sharing_stages;
     struct view all = view_whole(e, remote_grad->buffer);
     struct work work = {.kind = WORK_REDUCE,
                         .broadcast = {remote_grad->group, bytes_of_view(e, all),
                                       shared->chunk - shared->first_stage}};
-    remote_grad->gradient_sum_to_add.i = shared->owns_layers ? remote_grad->buffer.i : IR_NONE;
-    return emit_op(e, e->stream.grad_reduce, &work, &all, 1, &all, shared->owns_layers);
+    remote_grad->gradient_sum_to_add.i =
+        shared->this_stage_owns_layers ? remote_grad->buffer.i : IR_NONE;
+    return emit_op(e, e->stream.grad_reduce, &work, &all, 1, &all, shared->this_stage_owns_layers);
 }
 
 void remote_add_to_own_gradient(struct emit *e, const struct remote_grad *remote_grad)
@@ -140,6 +145,6 @@ void remote_add_to_own_gradient(struct emit *e, const struct remote_grad *remote
     struct view to = {e->weights.grad_buffer[remote_grad->bundle], 0, sum.count};
     if (pipeline_shards_weights(e->choices))
         to = remote_view_of_own_gradient_part(
-            e, remote_find_or_add_part(e, remote_grad->bundle, &remote_grad->shared));
+            e, remote_find_or_add_part(e, remote_grad->bundle, &remote_grad->sharing_stages));
     emit_add(e, sum, to, to);
 }

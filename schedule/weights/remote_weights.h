@@ -18,8 +18,8 @@
  * So MSP_WEIGHTS_SHARD saves (1 - 1 / k) g of each bundle, and MSP_WEIGHTS_BROADCAST sends gradients only once.
  *
  * The sums of one group of stages are in the same order on all its stages. The sums of different groups are in the
- * order of tasks that all stages follow (multiplex_order()). So no cycle of stages waits for itself. Parts are returned
- * on streams of their own, in one order for all stages, and only the end of the step waits for them. */
+ * order of tasks that all stages follow (multiplex_put_tasks_in_order()). So no cycle of stages waits for itself. Parts
+ * are returned on streams of their own, in one order for all stages, and only the end of the step waits for them. */
 #ifndef SCHEDULE_WEIGHTS_REMOTE_WEIGHTS_H
 #define SCHEDULE_WEIGHTS_REMOTE_WEIGHTS_H
 
@@ -31,10 +31,10 @@ struct unit_chunk_pass {
     bool is_forward;
 };
 /* Returns the stages that share a unit in a chunk. The member `group` is not set. */
-struct stages_sharing_unit remote_stages_sharing_unit(const struct emit *e, uint32_t chunk,
-                                                      uint32_t unit);
+struct stages_sharing_pipeline_unit
+remote_stages_sharing_pipeline_unit(const struct emit *e, uint32_t chunk, uint32_t unit);
 /* Returns the pass to which an op belongs. */
-struct unit_chunk_pass remote_pass_of_op(const struct emit *e, uint32_t op);
+struct unit_chunk_pass remote_unit_chunk_pass_of_op(const struct emit *e, uint32_t op);
 /* Makes backward ops write the stage's own gradients again. */
 void remote_select_own_gradients_again(struct emit *e);
 /* Sends a bundle's parameters from the owner to all stages that share a unit; if these stages hold parts of it already,
@@ -57,8 +57,9 @@ void remote_return_gradient_parts(struct emit *e, op_id last_unshared);
 /* ---- stages that hold parts of weights (schedule/weights/remote_parts.c) ---- */
 /* Returns the row of e->weights.stage_bundle_part for a bundle that the stages `shared` share; the first call for them
  * adds the row. The pointer is valid until the next call. */
-struct stage_bundle_part *remote_find_or_add_part(struct emit *e, uint32_t bundle,
-                                                  const struct stages_sharing_unit *shared);
+struct stage_bundle_part *
+remote_find_or_add_part(struct emit *e, uint32_t bundle,
+                        const struct stages_sharing_pipeline_unit *shared);
 /* Emits the copy of this stage's part out of `params`, the parameters that were sent, unless this stage owns the
  * layers. The copy has a stream of its own, beside the computation, which has not reached the bundle yet. */
 void remote_emit_copy_of_own_part(struct emit *e, struct stage_bundle_part *part, buffer_id params);

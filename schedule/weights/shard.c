@@ -64,14 +64,14 @@ static bool backward_needs_new_gather(const struct shard *s, uint32_t bundle, ui
 static uint32_t bundle_kind_of_use_run(const struct shard *s, uint32_t r)
 {
     const uint32_t bundle = s->run[r].bundle;
-    return bundle - s->e->weights.bundle[bundle].main_bundle;
+    return bundle - s->e->weights.bundle[bundle].main_bundle_of_same_layers;
 }
 
 /* True if both bundles are of the same layers. */
 static bool bundles_are_of_same_layers(const struct shard *s, uint32_t a, uint32_t b)
 {
     const struct weight_bundle_state *bundle = s->e->weights.bundle;
-    return bundle[a].main_bundle == bundle[b].main_bundle;
+    return bundle[a].main_bundle_of_same_layers == bundle[b].main_bundle_of_same_layers;
 }
 
 /* Returns the run that a use of the bundle by `op` continues; NULL: the use begins a new run. Uses of other bundles of
@@ -85,8 +85,10 @@ find_use_run_that_op_continues(const struct shard *s, const struct op_list *list
            bundles_are_of_same_layers(s, s->run[r - 1].bundle, bundle))
         r--;
     struct weight_use_run *run = r > 0 ? &s->run[r - 1] : NULL;
-    bool same = run != NULL && run->bundle == bundle && run->using_pass.chunk == pass.chunk &&
-                run->using_pass.unit == pass.unit && run->using_pass.is_forward == pass.is_forward;
+    bool same = run != NULL && run->bundle == bundle &&
+                run->pass_that_uses_weights.chunk == pass.chunk &&
+                run->pass_that_uses_weights.unit == pass.unit &&
+                run->pass_that_uses_weights.is_forward == pass.is_forward;
     return same && !backward_needs_new_gather(s, bundle, list->op[run->end_position - 1], op)
                ? run
                : NULL;
@@ -133,13 +135,14 @@ static uint32_t position_that_waits_for_gather(const struct shard *s, const stru
     return i;
 }
 
-static void record_read(struct shard *s, const struct op_list *list, uint32_t bundle, uint32_t i)
+static void add_read_to_weight_use_runs(struct shard *s, const struct op_list *list,
+                                        uint32_t bundle, uint32_t i)
 {
     uint32_t op = list->op[i];
     struct unit_chunk_pass pass = {0, 0, false};
     if (s->has_remote_weights) {
-        pass = remote_pass_of_op(s->e, op);
-        if (remote_stages_sharing_unit(s->e, pass.chunk, pass.unit).count == 1)
+        pass = remote_unit_chunk_pass_of_op(s->e, op);
+        if (remote_stages_sharing_pipeline_unit(s->e, pass.chunk, pass.unit).count == 1)
             return;
     }
     struct weight_use_run *before = find_use_run_that_op_continues(s, list, bundle, pass, op);
@@ -153,7 +156,7 @@ static void record_read(struct shard *s, const struct op_list *list, uint32_t bu
         (struct weight_use_run){bundle, begin, i + 1, pass, begin, IR_NONE, {IR_NONE}, {IR_NONE}};
 }
 
-static void record_write(struct shard *s, uint32_t buffer, uint32_t i)
+static void record_gradient_write(struct shard *s, uint32_t buffer, uint32_t i)
 {
     struct bundle_of_weight_buffer *of = &s->buffer[buffer];
     if (of->row_of_written_gradient == IR_NONE) {
@@ -166,7 +169,7 @@ static void record_write(struct shard *s, uint32_t buffer, uint32_t i)
                                      .first_position = i,
                                      .remote_grad = of->remote_grad,
                                      .last_op_of_reduction = {IR_NONE},
-                                     .part_to_add = {IR_NONE}};
+                                     .reduced_part_to_add = {IR_NONE}};
         s->gradients_left[of->grad] += of->remote_grad == IR_NONE;
     }
     s->gradient[of->row_of_written_gradient].last_position = i;
@@ -189,9 +192,9 @@ static void find_use_runs(struct shard *s, const struct op_list *list)
         for (uint32_t k = 0; k < ir_operand_count(ir, op); k++) {
             uint32_t buffer = ir_touched_buffer(ir, op, k);
             if (k >= ir->op.read_count[op] && s->buffer[buffer].grad != IR_NONE)
-                record_write(s, buffer, i);
+                record_gradient_write(s, buffer, i);
             else if (k < ir->op.read_count[op] && s->buffer[buffer].param != IR_NONE)
-                record_read(s, list, s->buffer[buffer].param, i);
+                add_read_to_weight_use_runs(s, list, s->buffer[buffer].param, i);
         }
     }
 }
@@ -228,14 +231,14 @@ static bool bundle_stays_gathered_after_run(const struct shard *s, const struct 
     return stage;
 }
 
-/* Finds the runs that use what an earlier run of the bundle gathered. If the profile's `reuses_params_within_elements`
+/* Finds the runs that use what an earlier run of the bundle gathered. If the profile's `param_reuse_distance_elements`
  * is above 0 (DeepSpeed's stage3_max_reuse_distance), these are the runs before which at most that many elements of
  * other bundles were read since the earlier run. They are runs of the last layers and of the head, between forward and
  * backward. Further cases are those of runs_use_same_root_gather() and bundle_stays_gathered_after_run(). */
 static void find_runs_that_reuse_gathers(struct shard *s, const struct op_list *list)
 {
     const struct emit *e = s->e;
-    uint64_t reach = (uint64_t)e->choices->profile->reuses_params_within_elements, read = 0;
+    uint64_t reach = (uint64_t)e->choices->profile->param_reuse_distance_elements, read = 0;
     /* last: [bundles] 1 + the bundle's last run so far; 0: none. then: [bundles] the number of elements of all bundles
      * that had been read at the end of that run */
     uint32_t *last = arena_array(&s->arena, e->weights.bundle_count, sizeof *last);
@@ -300,8 +303,9 @@ static void emit_gather_of_run(struct shard *s, uint32_t r, uint32_t i, const st
     op_id op;
     weights_set_op_labels(e, (enum phase)s->ir->op.phase[first], REGION_WEIGHT_COLLECTIVES, first);
     if (s->has_remote_weights) {
-        run->gathered_buffer = remote_receive_params(e, run->using_pass, run->bundle, &op);
-        if (run->using_pass.chunk == e->stage)
+        run->gathered_buffer =
+            remote_receive_params(e, run->pass_that_uses_weights, run->bundle, &op);
+        if (run->pass_that_uses_weights.chunk == e->stage)
             run->gathered_buffer.i = IR_NONE; /* the owner's ops read its own parameters */
     } else {
         const struct weight_bundle_state *bundle = &e->weights.bundle[run->bundle];
@@ -475,7 +479,7 @@ static void shard_init(struct shard *s, struct emit *e, const struct op_list *li
 
 /* Begins the gradients that `op`, at position i, is the first to write, and moves *next past their rows. Before `op`,
  * for each of them: adds the reduced parts of the gradients two or more rows before it to the kept parts, and zeroes
- * its padding. If shard_write_waits_for_reduction() says so, `op` waits for the reduction of the gradient two rows
+ * its padding. If shard_has_write_wait_for_reduction() says so, `op` waits for the reduction of the gradient two rows
  * before it. */
 static void begin_gradients_written_by_op(struct shard *s, uint32_t i, uint32_t op, uint32_t *next)
 {
@@ -484,7 +488,7 @@ static void begin_gradients_written_by_op(struct shard *s, uint32_t i, uint32_t 
         if (two_before != IR_NONE)
             shard_add_reduced_parts_to_kept(s, two_before + 1, i);
         shard_zero_padding(s, row, op);
-        if (two_before == IR_NONE || !shard_write_waits_for_reduction(s, row))
+        if (two_before == IR_NONE || !shard_has_write_wait_for_reduction(s, row))
             continue;
         const struct bundle_gradient *before = &s->gradient[two_before];
         if (before->last_position < i && before->last_op_of_reduction.i != IR_NONE)
@@ -569,7 +573,7 @@ void pass_weights(struct emit *e, struct op_list *list)
 {
     struct shard s;
     shard_init(&s, e, list);
-    if (e->choices->scope == SCOPE_STEP)
+    if (e->choices->scope == SCOPE_WHOLE_STEP)
         emit_gathers_that_begin_step(&s, list);
     rewrite_list(&s, list);
     for (uint32_t k = 0; k < 2; k++)
@@ -580,10 +584,10 @@ void pass_weights(struct emit *e, struct op_list *list)
         shard_reduce_in_bundle_order(&s, list);
     shard_reduce_tied_embedding(&s);
     if (weights_clip_gradients(e->choices) || e->choices->profile->host_before_optimizer_s > 0 ||
-        e->choices->scope != SCOPE_STEP)
+        e->choices->scope != SCOPE_WHOLE_STEP)
         shard_add_reduced_parts_to_kept(&s, s.gradient_count, IR_NONE);
     shard_wait_between_backward_and_step(&s);
-    if (e->choices->scope == SCOPE_STEP)
+    if (e->choices->scope == SCOPE_WHOLE_STEP)
         emit_clipping_and_updates(&s);
     extend_gradient_lifetimes(e);
     extend_root_lifetime(&s, list);

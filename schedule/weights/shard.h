@@ -10,7 +10,7 @@
 struct weight_use_run {
     uint32_t bundle, first_position, end_position;
     /* if the weights are sent to other stages: the pass of the shared unit that uses them */
-    struct unit_chunk_pass using_pass;
+    struct unit_chunk_pass pass_that_uses_weights;
     /* the position after the core of attention in a forward or its recomputation; equal to first_position if the run
      * has none */
     uint32_t position_after_attention_core;
@@ -33,7 +33,7 @@ struct bundle_gradient {
     op_id last_op_of_reduction;     /* the last op of its reduction; IR_NONE: none yet */
     /* this rank's reduced part, until it has been cast to, or added to, the kept part; IR_NONE: nothing is left to
      * do */
-    buffer_id part_to_add;
+    buffer_id reduced_part_to_add;
 };
 
 /* The bundle whose parameters, or whose gradient, a buffer holds. The members that do not apply are IR_NONE; all of
@@ -93,7 +93,7 @@ static inline op_id shard_append_emitted_ops(struct shard *s)
  * gradients, the host waits for the stream of the last reduction; then all ranks meet in a barrier. */
 void shard_wait_between_backward_and_step(struct shard *s);
 /* True if the first write to the gradient in this row waits for the reduction of the gradient two rows before it. */
-bool shard_write_waits_for_reduction(const struct shard *s, uint32_t row);
+bool shard_has_write_wait_for_reduction(const struct shard *s, uint32_t row);
 /* Emits zeros in the padding of a gradient, which no other op writes, if the sum cuts the gradient into parts. Does
  * nothing for a persistent gradient, whose padding stays 0. */
 void shard_zero_padding(struct shard *s, uint32_t row, uint32_t op);

@@ -64,7 +64,7 @@ static void emit_update_of_bundle(struct emit *e, uint32_t b, buffer_id squares)
     if (host && !stays)
         emit_host_device_copy(e, WORK_H2D, pageable, view_whole(e, written), view_whole(e, param));
     if (gather_after) {
-        e->tags.region = REGION_WEIGHT_COLLECTIVES;
+        e->op_tags.region = REGION_WEIGHT_COLLECTIVES;
         weights_emit_collective(e, e->stream.weight_gather, WORK_ALL_GATHER,
                                 bundle->ranks->shard_group, param, bundle->param);
     }

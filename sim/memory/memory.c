@@ -151,8 +151,8 @@ static bool nodes_have_same_classes(const struct cluster *cluster, const struct 
                   ranks_a * sizeof *result->class_of_rank) == 0;
 }
 
-/* Finds the peaks of the host memory of one node, summed over its ranks, and raises result->node_peak_by_host_memory to
- * them. Returns false, with the peaks unchanged, if the changes do not repeat around the periods that a short list
+/* Finds the peaks of the host memory of one node, summed over its ranks, and raises result->highest_node_peak_by_memory
+ * to them. Returns false, with the peaks unchanged, if the changes do not repeat around the periods that a short list
  * leaves out. */
 static bool find_host_memory_peaks_of_node(const struct ir *ir, const struct cluster *cluster,
                                            struct sim_result *result, uint32_t node,
@@ -182,8 +182,8 @@ static bool find_host_memory_peaks_of_node(const struct ir *ir, const struct clu
     if (repeats)
         find_peaks(&changes, &buffers, gap, gap_count, peak);
     for (int m = 0; m < MEMORY_COUNT; m++)
-        if (m != MEMORY_HBM && peak[m].bytes > result->node_peak_by_host_memory[m].bytes)
-            result->node_peak_by_host_memory[m] =
+        if (m != MEMORY_HBM && peak[m].bytes > result->highest_node_peak_by_memory[m].bytes)
+            result->highest_node_peak_by_memory[m] =
                 (struct sim_node_peak){peak[m].bytes, peak[m].time_s, node};
     free(gap);
     free(changes.row);
@@ -192,8 +192,8 @@ static bool find_host_memory_peaks_of_node(const struct ir *ir, const struct clu
     return repeats;
 }
 
-/* Fills result->node_peak_by_host_memory with the highest peaks of any node. A node with the classes of an earlier one
- * is skipped, since its peaks are the same. Returns false if find_host_memory_peaks_of_node() does. */
+/* Fills result->highest_node_peak_by_memory with the highest peaks of any node. A node with the classes of an earlier
+ * one is skipped, since its peaks are the same. Returns false if find_host_memory_peaks_of_node() does. */
 static bool find_host_memory_peaks_of_any_node(const struct ir *ir, const struct cluster *cluster,
                                                const struct live_buffers *buffers_of_role,
                                                struct sim_result *result)
@@ -201,7 +201,7 @@ static bool find_host_memory_peaks_of_any_node(const struct ir *ir, const struct
     struct host_memory_changes_by_class host = {
         heap_zalloc(result->class_count + 1u, sizeof *host.live_buffers),
         heap_zalloc(result->class_count + 1u, sizeof *host.memory_changes_by_class)};
-    memset(result->node_peak_by_host_memory, 0, sizeof result->node_peak_by_host_memory);
+    memset(result->highest_node_peak_by_memory, 0, sizeof result->highest_node_peak_by_memory);
     for (uint32_t c = 0; c < result->class_count; c++) {
         const struct sim_class *class = &result->classes[c];
         if (class->role == IR_NONE)

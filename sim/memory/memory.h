@@ -13,7 +13,7 @@
 #include "sim/result/sim_result.h"
 #include "traces/trace.h"
 
-/* Fills result->peak and result->node_peak_by_host_memory from the times in *result. Returns false for a short list
+/* Fills result->peak and result->highest_node_peak_by_memory from the times in *result. Returns false for a short list
  * whose memory changes do not repeat around the periods that it leaves out; the peaks then mean nothing. Peaks name ops
  * and buffers of the short list, but their dates and bytes are those of the whole list. */
 bool memory_fill_peaks(const struct ir *ir, const struct cluster *cluster,

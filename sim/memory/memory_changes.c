@@ -13,13 +13,13 @@
 /* Returns on the heap the first op that writes each buffer, as a row of the role; IR_NONE: none does. */
 static uint32_t *find_first_writers(const struct ir *ir, const struct role *role)
 {
-    uint32_t *writer = ir_new_empty_ids(ir->buffer.count);
+    uint32_t *first_writer_by_buffer = ir_new_empty_ids(ir->buffer.count);
     for (uint32_t row = role->op_count; row-- > 0;) {
         uint32_t op = role->op_begin + row, reads = ir->op.read_count[op];
         for (uint32_t k = reads; k < reads + ir->op.write_count[op]; k++)
-            writer[ir_touched_buffer(ir, op, k)] = row;
+            first_writer_by_buffer[ir_touched_buffer(ir, op, k)] = row;
     }
-    return writer;
+    return first_writer_by_buffer;
 }
 
 /* Sorts the buffers by their first writers with a counting sort: first writers are row numbers of the role. */

@@ -22,8 +22,8 @@ static int nearness_of_ranks_in_domain(const struct platform *p, uint32_t a, uin
     const struct cluster *c = p->cluster;
     if (c->fabric.kind != FABRIC_PCIE)
         return NEAR_SWITCH;
-    int64_t switch_a = c->switch_of_gpu[cluster_place(c, a).gpu];
-    int64_t switch_b = c->switch_of_gpu[cluster_place(c, b).gpu];
+    int64_t switch_a = c->switch_of_gpu[cluster_place_of_rank(c, a).gpu];
+    int64_t switch_b = c->switch_of_gpu[cluster_place_of_rank(c, b).gpu];
     if (switch_a == switch_b)
         return NEAR_SWITCH;
     return c->socket_of_switch[switch_a] == c->socket_of_switch[switch_b] ? NEAR_SOCKET : NEAR_FAR;
@@ -69,7 +69,7 @@ static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
             continue;
         if (fabric->kind == FABRIC_MESH) {
             flow_open(flows, piece * overhead);
-            route_add_exchange(p, flows, rank[i], rank[j]);
+            route_add_exchange_with_peer(p, flows, rank[i], rank[j]);
             route_add_link(p, flows, LINK_RATE_CAP_OF_FLOW, key,
                            flow_cap_index(rank[i], j, CAP_PAIR),
                            fabric->all_to_all_peer_bytes_per_s * overhead);
@@ -84,7 +84,7 @@ static void add_exchange_in_domain(struct platform *p, struct flow_table *flows,
         if (peers[near] == 0)
             continue;
         flow_open(flows, peers[near] * piece * overhead);
-        route_add_exchange(p, flows, rank[i], peer[near]);
+        route_add_exchange_with_peer(p, flows, rank[i], peer[near]);
         route_add_link(p, flows, LINK_RATE_CAP_OF_FLOW, key,
                        flow_cap_index(rank[i], 0, CAP_NEAR + near),
                        exchange_cap_bytes_per_s(fabric, peers[near], overhead));
@@ -142,7 +142,7 @@ struct collective_call {
 /* Returns the seconds in which NCCL's channels serve the peers inside a domain. They come in addition to the time of
  * the flows between domains, since a channel serves one peer after another. Returns 0 if there is one domain, or if the
  * rate of all channels is not known. */
-static double part_inside_domains_s(const struct collective_call *f)
+static double channel_time_inside_domains_s(const struct collective_call *f)
 {
     double channels = f->platform->cluster->fabric.all_to_all_channels_bytes_per_s;
     if (f->members->domain_count == 1 || !(channels > 0))
@@ -212,7 +212,7 @@ static double add_all_to_all(const struct collective_call *f)
             add_exchange_in_domain(f->platform, f->flows, m, d, i, piece, f->key);
             add_exchange_between_domains(f->platform, f->flows, m, d, me, piece, f->key);
         }
-    return members_farthest_message_latency_s(f->platform, m) + part_inside_domains_s(f);
+    return members_farthest_message_latency_s(f->platform, m) + channel_time_inside_domains_s(f);
 }
 
 /* The bytes of a member in an exchange, by the links that they cross: those that it sends or those that it receives,
@@ -299,7 +299,7 @@ static void add_exchange_load_flows(const struct collective_call *f, uint32_t me
             continue;
         }
         flow_open(f->flows, load->bytes[class] * overhead);
-        route_add_exchange(f->platform, f->flows, me, load->peer[class]);
+        route_add_exchange_with_peer(f->platform, f->flows, me, load->peer[class]);
         route_add_link(f->platform, f->flows, LINK_RATE_CAP_OF_FLOW, f->key,
                        flow_cap_index(me, 0, CAP_NEAR + class),
                        exchange_cap_bytes_per_s(fabric, load->peer_count[class], overhead));
@@ -345,7 +345,7 @@ static double add_exchange(const struct collective_call *f)
     free(index);
     if (m->domain_count == 1 || !(channels > 0) || m->largest_domain_size < 2)
         in_turn = 0;
-    else /* the own part counts as that of a peer, as in part_inside_domains_s() */
+    else /* the own part counts as that of a peer, as in channel_time_inside_domains_s() */
         in_turn *= m->largest_domain_size / (m->largest_domain_size - 1.0) / channels;
     return members_farthest_message_latency_s(f->platform, m) + in_turn;
 }

@@ -37,7 +37,7 @@ double message_add_flows(struct platform *platform, struct flow_table *flows, ui
         return 0;
     if (c->fabric.kind == FABRIC_LOOPBACK)
         return loopback_add_message_flows(platform, flows, to, bytes);
-    bool between = cluster_place(c, from).domain != cluster_place(c, to).domain;
+    bool between = cluster_place_of_rank(c, from).domain != cluster_place_of_rank(c, to).domain;
     if (between) {
         message_add_flow_between_domains(platform, flows, from, to, bytes, key, number);
     } else {

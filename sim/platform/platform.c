@@ -56,10 +56,10 @@ static uint32_t find_or_add_link(struct platform *p, enum link_kind kind, uint32
     for (uint32_t i = *first; i != UINT32_MAX; i = p->link[i].next)
         if (p->link[i].owner == a && p->link[i].part == b)
             return i;
-    size_t capacity = p->link_capacity;
+    size_t capacity = p->allocated_link_count;
     p->bytes_per_s =
         heap_grow(p->bytes_per_s, &capacity, p->link_count + 1u, sizeof *p->bytes_per_s);
-    p->link = heap_grow(p->link, &p->link_capacity, p->link_count + 1u, sizeof *p->link);
+    p->link = heap_grow(p->link, &p->allocated_link_count, p->link_count + 1u, sizeof *p->link);
     p->bytes_per_s[p->link_count] = bytes_per_s;
     p->link[p->link_count] = (struct platform_link){(uint8_t)kind, a, b, *first};
     *first = p->link_count;
@@ -97,8 +97,8 @@ void route_add_link(struct platform *platform, struct flow_table *flows, enum li
     for (uint32_t i = flows->link_begin[flows->flow_count - 1]; i < flows->link_count; i++)
         if (flows->link[i] == id)
             return;
-    flows->link =
-        heap_grow(flows->link, &flows->link_capacity, flows->link_count + 1u, sizeof *flows->link);
+    flows->link = heap_grow(flows->link, &flows->allocated_link_count, flows->link_count + 1u,
+                            sizeof *flows->link);
     flows->link[flows->link_count++] = id;
     flows->link_begin[flows->flow_count] = flows->link_count;
 }
@@ -107,12 +107,12 @@ void route_add_link(struct platform *platform, struct flow_table *flows, enum li
 
 static uint32_t node_of_rank(const struct platform *p, uint32_t rank)
 {
-    return (uint32_t)cluster_place(p->cluster, rank).node;
+    return (uint32_t)cluster_place_of_rank(p->cluster, rank).node;
 }
 
 static int64_t gpu_of_rank(const struct platform *p, uint32_t rank)
 {
-    return cluster_place(p->cluster, rank).gpu;
+    return cluster_place_of_rank(p->cluster, rank).gpu;
 }
 
 uint32_t platform_lowest_rank_on_gpu(const struct platform *platform, uint32_t rank)
@@ -185,8 +185,8 @@ void route_add_fabric(struct platform *platform, struct flow_table *flows, uint3
 
 /* With FABRIC_PCIE, the GPU's own links are its lanes and, if the peer is on another PCIe switch, the uplink of its
  * switch, both in both directions. Of the two directions between sockets it adds only that towards the peer. */
-void route_add_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
-                        uint32_t peer)
+void route_add_exchange_with_peer(struct platform *platform, struct flow_table *flows,
+                                  uint32_t rank, uint32_t peer)
 {
     const struct cluster *c = platform->cluster;
     if (c->fabric.kind != FABRIC_PCIE) {
@@ -272,8 +272,8 @@ void route_add_copy(struct platform *platform, struct flow_table *flows, uint32_
                    c->pcie.both_ways_total_bytes_per_s);
     if (pageable)
         route_add_link(platform, flows, to_device ? LINK_PAGEABLE_H2D : LINK_PAGEABLE_D2H, rank, 0,
-                       to_device ? c->host.from_pageable_bytes_per_s
-                                 : c->host.to_pageable_bytes_per_s);
+                       to_device ? c->host.h2d_from_pageable_bytes_per_s
+                                 : c->host.d2h_to_pageable_bytes_per_s);
     add_pcie_lanes_to_flow(platform, flows, !to_device, rank);
     add_pcie_uplink_to_flow(platform, flows, !to_device, node_of_rank(platform, rank),
                             c->switch_of_gpu[gpu_of_rank(platform, rank)]);

@@ -54,7 +54,7 @@ enum { PLATFORM_CAP_PEERS = 1024 };
 struct platform {
     const struct cluster *cluster;
     uint32_t link_count;
-    size_t link_capacity;
+    size_t allocated_link_count;
     double *bytes_per_s; /* [link_count] */
     struct platform_link {
         uint8_t kind;
@@ -76,7 +76,7 @@ struct flow_table {
     double *bytes;
     uint32_t *link_begin; /* [flow_count + 1] */
     uint32_t *link;
-    size_t flow_capacity, link_capacity;
+    size_t flow_capacity, allocated_link_count;
 };
 
 void platform_release(struct platform *platform);
@@ -103,8 +103,8 @@ void route_add_fabric(struct platform *platform, struct flow_table *flows, uint3
 
 /* Adds the rank's half of the links of an exchange with `peer`, a rank of its domain; the call for the peer adds the
  * other half. On a mesh it is the link to the peer, else the GPU's own links in both directions. */
-void route_add_exchange(struct platform *platform, struct flow_table *flows, uint32_t rank,
-                        uint32_t peer);
+void route_add_exchange_with_peer(struct platform *platform, struct flow_table *flows,
+                                  uint32_t rank, uint32_t peer);
 
 /* Adds the links from a GPU to the network through its NIC (out), or from the network to the GPU. */
 void route_add_nic(struct platform *platform, struct flow_table *flows, uint32_t rank, bool out);

@@ -50,7 +50,7 @@ void members_init(struct members *m, const struct platform *p, const uint32_t *m
     uint32_t domains = (uint32_t)((p->cluster->nodes - 1) / p->cluster->domain_nodes + 1);
     uint32_t *row = heap_zalloc(domains, sizeof *row); /* 1 + row of the domain */
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t *r = &row[cluster_place(p->cluster, member[i]).domain];
+        uint32_t *r = &row[cluster_place_of_rank(p->cluster, member[i]).domain];
         if (*r == 0) {
             m->domain[m->domain_count] = (struct domain_span){.is_planned = true};
             *r = ++m->domain_count;
@@ -64,7 +64,7 @@ void members_init(struct members *m, const struct platform *p, const uint32_t *m
     }
     uint32_t *next = heap_zalloc(m->domain_count, sizeof *next);
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t d = row[cluster_place(p->cluster, member[i]).domain] - 1;
+        uint32_t d = row[cluster_place_of_rank(p->cluster, member[i]).domain] - 1;
         m->ranks_grouped_by_domain[m->domain[d].begin + next[d]++] = member[i];
     }
     free(next);
@@ -122,10 +122,10 @@ static uint32_t list_domain_exits(const struct platform *p, const struct members
     const uint32_t *rank = m->ranks_grouped_by_domain + m->domain[d].begin;
     uint32_t exit_count = 0;
     for (uint32_t i = 0; i < m->domain[d].count; i++) {
-        struct cluster_place at = cluster_place(c, rank[i]);
+        struct cluster_place at = cluster_place_of_rank(c, rank[i]);
         bool seen = false;
         for (uint32_t k = 0; k < exit_count && !seen; k++) {
-            struct cluster_place other = cluster_place(c, exit_ranks_of_domains[k]);
+            struct cluster_place other = cluster_place_of_rank(c, exit_ranks_of_domains[k]);
             seen = other.node == at.node && c->nic_of_gpu[other.gpu] == c->nic_of_gpu[at.gpu];
         }
         if (!seen)

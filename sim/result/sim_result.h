@@ -53,8 +53,8 @@ struct sim_link_load {
 struct sim_counts {
     /* number of ops of all ranks of the schedule: an op counts once for each rank of its role, even where a guard
      * leaves it out */
-    uint64_t op_instances;
-    uint64_t simulated_op_instances; /* how many of op_instances the simulation executed */
+    uint64_t schedule_op_instances;
+    uint64_t simulated_op_instances; /* how many of schedule_op_instances the simulation executed */
     /* number of flows that were simulated, in SimGrid or outside it (sim/scheduler/uncontended.h) */
     uint64_t flows_started;
     uint64_t timer_set_count; /* how many times flows had to wait for the date of their start */
@@ -63,9 +63,9 @@ struct sim_counts {
 
 struct sim_result {
     double step_s;
-    /* For a short list (ir->repeats), start and end times are those of the short list, and step_s, loads, op_instances
-     * and peaks those of the whole list. has_unsteady_repeats: the times of the whole list do not follow from the short
-     * list's, and no number here is valid. */
+    /* For a short list (ir->repeats), start and end times are those of the short list, and step_s, loads,
+     * schedule_op_instances and peaks those of the whole list. has_unsteady_repeats: the times of the whole list do not
+     * follow from the short list's, and no number here is valid. */
     bool has_unsteady_repeats;
     double *period_s_by_run; /* [runs of ir->repeats] the time of each copy; NULL: no short list */
     /* when the simulated list ends; of a short list this is not the whole step */
@@ -82,7 +82,7 @@ struct sim_result {
 
     struct sim_peak (*peak)[MEMORY_COUNT]; /* [class_count] */
     /* [memory] the highest peak of any node; the element of HBM, which is no host memory, stays all-zero */
-    struct sim_node_peak node_peak_by_host_memory[MEMORY_COUNT];
+    struct sim_node_peak highest_node_peak_by_memory[MEMORY_COUNT];
 
     /* the links of the simulated replica that carried something; those of the other replicas carried the same */
     struct sim_link_load *loads_by_link;

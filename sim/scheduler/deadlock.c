@@ -11,7 +11,8 @@ static uint32_t schedule_rank_of(const struct scheduler *s, const struct rank_st
     return s->traffic->schedule_rank_by_planned_rank[r->rank];
 }
 
-void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t place, struct text *why)
+void mismatch_explain_send_and_receive(const struct scheduler *s, uint32_t channel, uint32_t place,
+                                       struct text *why)
 {
     const struct channel_side *side = &s->side[s->channel[channel].side_begin];
     uint32_t send = side[0].ops[place], receive = side[1].ops[place];
@@ -51,7 +52,7 @@ static bool find_side_that_has_not_arrived(const struct scheduler *s, uint32_t r
     uint32_t id = s->program_by_role[r->role].op_begin + op;
     uint16_t comm = s->traffic->comm_class_by_op[id];
     uint32_t channel[2] = {r->send_channel_by_comm[comm], r->receive_channel_by_comm[comm]};
-    *place = scheduler_number_in_channel(s, r, op);
+    *place = scheduler_op_number_in_channel(s, r, op);
     for (int c = 0; c < 2; c++) {
         if (channel[c] == IR_NONE)
             continue;

@@ -23,7 +23,7 @@ struct schedule_times {
     double *start_s, *end_s; /* rows as in fold.first_op_row_by_class, all 0 before the run */
     /* [transfer_count] how often each transfer ended, counted at the lowest channel of its class; ops that a short list
      * leaves out are included. */
-    uint64_t *ended_count_of_transfer;
+    uint64_t *times_each_transfer_ended;
     double step_s;
     uint64_t flows_started, timer_set_count; /* as in struct sim_counts */
 };

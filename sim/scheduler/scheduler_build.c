@@ -27,7 +27,8 @@ static void build_role_program(struct scheduler *s, uint32_t role)
     struct role_program *p = &s->program_by_role[role];
     p->op_begin = ir->role[role].op_begin;
     p->op_count = ir->role[role].op_count;
-    p->dependency_count = arena_array(&s->arena, p->op_count, sizeof *p->dependency_count);
+    p->dependency_count_by_op =
+        arena_array(&s->arena, p->op_count, sizeof *p->dependency_count_by_op);
     uint32_t pairs = 0, most = p->op_count;
     for (uint32_t row = 0; row < p->op_count; row++)
         most += ir->op.wait_count[p->op_begin + row];
@@ -39,7 +40,7 @@ static void build_role_program(struct scheduler *s, uint32_t role)
         pairs += other[pairs] != IR_NONE;
         for (uint32_t w = 0; w < ir->op.wait_count[id]; w++)
             other[pairs++] = ir_waits(ir, id)[w].i - p->op_begin;
-        p->dependency_count[row] = (uint16_t)(1 + pairs - begin);
+        p->dependency_count_by_op[row] = (uint16_t)(1 + pairs - begin);
         for (uint32_t i = begin; i < pairs; i++)
             of[i] = row;
     }
@@ -211,7 +212,7 @@ void scheduler_reset(struct scheduler *s)
         const struct role_program *program = &s->program_by_role[s->rank_state[r].role];
         if (program->op_count > 0)
             memcpy(s->unended_dependencies_by_op + s->rank_state[r].first_row,
-                   program->dependency_count,
+                   program->dependency_count_by_op,
                    program->op_count * sizeof *s->unended_dependencies_by_op);
     }
 }

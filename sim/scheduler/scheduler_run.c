@@ -102,7 +102,7 @@ static void end_comm_event(struct scheduler *s, size_t e, double date_s)
         apply_interference_of_event(s, channel, -1, 0);
         uncontended_free_links(s, e);
     }
-    s->times->ended_count_of_transfer[s->event[e].transfer] +=
+    s->times->times_each_transfer_ended[s->event[e].transfer] +=
         repeats_occurrence_count(&s->traffic->ir->repeats, s->side[channel->side_begin].ops[place]);
     for (uint32_t i = 0; i < channel->channel_side_count; i++) {
         const struct channel_side *side = &s->side[channel->side_begin + i];
@@ -186,7 +186,7 @@ static void arrive_at_event(struct scheduler *s, uint32_t k, uint32_t place, uin
         event->sides_or_flows_left = channel->channel_side_count;
     }
     if (event->transfer != transfer && s->reason->size == 0)
-        mismatch_explain(s, k, place, s->reason);
+        mismatch_explain_send_and_receive(s, k, place, s->reason);
     if (event->last_arrival_or_start_s < date_s)
         event->last_arrival_or_start_s = date_s;
     if (--event->sides_or_flows_left == 0 && s->reason->size == 0)
@@ -201,7 +201,7 @@ static void start_event_op(struct scheduler *s, uint32_t rank_index, uint32_t op
     const struct traffic *traffic = s->traffic;
     uint32_t id = s->program_by_role[r->role].op_begin + op;
     uint16_t comm = traffic->comm_class_by_op[id], variant = traffic->comm_variant_by_op[id];
-    uint32_t place = scheduler_number_in_channel(s, r, op);
+    uint32_t place = scheduler_op_number_in_channel(s, r, op);
     if (traffic->comm[comm].kind == COMM_SHIFT) {
         s->unended_dependencies_by_op[r->first_row + op] = OP_ARRIVED + 2;
         arrive_at_event(s, r->send_channel_by_comm[comm], place, variant, date_s);
@@ -222,21 +222,22 @@ static void start_op(struct scheduler *s, uint32_t rank_index, uint32_t op)
         finish_op(s, rank_index, op, date_s);
         return;
     }
-    switch ((enum op_duration_class)traffic->op_duration_class[id]) {
+    switch ((enum op_duration_rule)traffic->op_duration_rule[id]) {
     case OP_HOST_SYNC: /* a HOST_SYNC lasts from the end of the awaited op until the host continues */
         finish_op(s, rank_index, op,
                   date_s + (traffic->costs->issue_s ? traffic->costs->issue_s[shape] : 0));
         break;
     case OP_OF_FIXED_DURATION:
-        finish_op(s, rank_index, op, date_s + traffic_duration_s(traffic, r->rank, shape));
+        finish_op(s, rank_index, op, date_s + traffic_kernel_duration_s(traffic, r->rank, shape));
         break;
     case OP_SLOWED_BY_MESSAGES:
         if (s->has_engine_flows)
             interference_start_kernel(s, rank_index, op, date_s,
-                                      traffic_duration_s(traffic, r->rank, shape),
+                                      traffic_kernel_duration_s(traffic, r->rank, shape),
                                       !traffic_is_compute_bound(&traffic->ir->shape[shape]));
         else
-            finish_op(s, rank_index, op, date_s + traffic_duration_s(traffic, r->rank, shape));
+            finish_op(s, rank_index, op,
+                      date_s + traffic_kernel_duration_s(traffic, r->rank, shape));
         break;
     case OP_HOST_WORK:
         finish_op(s, rank_index, op, date_s + traffic->host_duration_s[shape]);
@@ -255,7 +256,7 @@ static void start_ready_ops(struct scheduler *s)
     }
 }
 
-static void handle_engine_done(void *context, int64_t tag)
+static void handle_engine_timer_or_flow_end(void *context, int64_t tag)
 {
     struct scheduler *s = context;
     size_t e = (size_t)tag / 2;
@@ -321,8 +322,8 @@ enum status scheduler_run(struct scheduler *s, struct schedule_times *times, str
     s->reason = why;
     scheduler_reset(s);
     if (s->has_engine_flows)
-        engine_init(handle_engine_done, handle_earliest_event_before_date, s, s->fold->bytes_per_s,
-                    s->traffic->platform.link_count);
+        engine_init(handle_engine_timer_or_flow_end, handle_earliest_event_before_date, s,
+                    s->fold->bytes_per_s, s->traffic->platform.link_count);
     for (uint32_t r = 0; r < s->rank_state_count; r++)
         issue_ops(s, r);
     start_ready_ops(s);

@@ -9,7 +9,8 @@
 /* The ops of one role, and for each op the ops that depend on it. */
 struct role_program {
     uint32_t op_begin, op_count;
-    uint16_t *dependency_count; /* [op_count] dependencies of an op: issue, stream and waits */
+    /* [op_count] dependencies of an op: issue, stream and waits */
+    uint16_t *dependency_count_by_op;
     /* by op, the ops that wait for it; both are numbered from op_begin on */
     struct index successors;
 };
@@ -104,7 +105,7 @@ struct scheduler {
     /* the ranks on which a kernel that messages slow down (OP_SLOWED_BY_MESSAGES) runs or is about to begin: a heap,
      * the earliest end first */
     uint32_t *rank_heap_by_kernel_end;
-    uint32_t running_kernel_count; /* ranks in that heap */
+    uint32_t rank_count_in_kernel_end_heap; /* ranks in that heap */
 
     struct channel_state *channel; /* [channel_class_count] */
     struct channel_side *side;
@@ -138,8 +139,8 @@ struct scheduler {
 
 /* Returns the number of an op among those of its channel on one side, from 0 on: ops of all sides that have the same
  * number meet. */
-static inline uint32_t scheduler_number_in_channel(const struct scheduler *s,
-                                                   const struct rank_state *r, uint32_t op)
+static inline uint32_t scheduler_op_number_in_channel(const struct scheduler *s,
+                                                      const struct rank_state *r, uint32_t op)
 {
     uint32_t id = s->program_by_role[r->role].op_begin + op;
     return s->traffic->comm[s->traffic->comm_class_by_op[id]].kind == COMM_P2P
@@ -159,8 +160,8 @@ static inline void scheduler_start_flow(const struct scheduler *s, size_t e, uin
 }
 
 /* Writes into *why which send and receive of a channel class do not match. */
-void mismatch_explain(const struct scheduler *s, uint32_t channel, uint32_t place,
-                      struct text *why);
+void mismatch_explain_send_and_receive(const struct scheduler *s, uint32_t channel, uint32_t place,
+                                       struct text *why);
 
 /* Writes into *why, for a simulation that cannot go on, which rank waits in which op and for which other op. */
 void deadlock_explain(const struct scheduler *s, struct text *why);

@@ -28,11 +28,11 @@ static void sift_down(struct scheduler *s, uint32_t place, uint32_t rank_index)
 {
     for (;;) {
         uint32_t below = 2 * place + 1;
-        if (below + 1 < s->running_kernel_count &&
+        if (below + 1 < s->rank_count_in_kernel_end_heap &&
             kernel_ends_before(s, s->rank_heap_by_kernel_end[below + 1],
                                s->rank_heap_by_kernel_end[below]))
             below++;
-        if (below >= s->running_kernel_count ||
+        if (below >= s->rank_count_in_kernel_end_heap ||
             !kernel_ends_before(s, s->rank_heap_by_kernel_end[below], rank_index))
             break;
         set_kernel_end_heap_place(s, place, s->rank_heap_by_kernel_end[below]);
@@ -73,7 +73,7 @@ void interference_start_kernel(struct scheduler *s, uint32_t rank_index, uint32_
     b->remaining_work_s = seconds;
     b->remaining_work_date_s = date_s;
     b->end_s = date_s + seconds / kernel_speed_fraction(b);
-    sift_up(s, s->running_kernel_count++, rank_index);
+    sift_up(s, s->rank_count_in_kernel_end_heap++, rank_index);
 }
 
 void interference_add_taken_resources(struct scheduler *s, uint32_t rank_index,
@@ -96,7 +96,7 @@ void interference_add_taken_resources(struct scheduler *s, uint32_t rank_index,
 bool interference_end_earliest_kernel(struct scheduler *s, double until_s, uint32_t *rank_state,
                                       uint32_t *op)
 {
-    if (s->running_kernel_count == 0 ||
+    if (s->rank_count_in_kernel_end_heap == 0 ||
         s->rank_state[s->rank_heap_by_kernel_end[0]].kernel_overlap.end_s > until_s)
         return false;
     struct kernel_overlap *b = &s->rank_state[s->rank_heap_by_kernel_end[0]].kernel_overlap;
@@ -104,7 +104,7 @@ bool interference_end_earliest_kernel(struct scheduler *s, double until_s, uint3
     *op = b->op;
     b->op = IR_NONE;
     s->now_s = b->end_s;
-    if (--s->running_kernel_count > 0)
-        sift_down(s, 0, s->rank_heap_by_kernel_end[s->running_kernel_count]);
+    if (--s->rank_count_in_kernel_end_heap > 0)
+        sift_down(s, 0, s->rank_heap_by_kernel_end[s->rank_count_in_kernel_end_heap]);
     return true;
 }

@@ -76,7 +76,7 @@ static uint64_t greatest_common_divisor(uint64_t a, uint64_t b)
 }
 
 /* Returns number / r. */
-static struct fraction divide_by(uint64_t number, struct fraction r)
+static struct fraction divide_by_fraction(uint64_t number, struct fraction r)
 {
     uint64_t over = number * r.denominator, common = greatest_common_divisor(over, r.numerator);
     return (struct fraction){over / common, r.numerator / common};
@@ -150,10 +150,10 @@ static bool factor_flow_counts(struct class_network *q)
                 return false;
             struct fraction *s = &q->link_factor[e.link], *k = &q->flow_factor[e.flow];
             if (k->denominator && !s->denominator) {
-                *s = divide_by(e.count, *k);
+                *s = divide_by_fraction(e.count, *k);
                 more = true;
             } else if (s->denominator && !k->denominator) {
-                *k = divide_by(e.count, *s);
+                *k = divide_by_fraction(e.count, *s);
                 more = true;
             }
         }
@@ -242,7 +242,7 @@ static void choose_kept_flows(struct flow_fold_maker *f, struct fold *fold)
     const uint32_t *link_begin = f->pruned->link_begin;
     uint32_t flows = f->traffic->flows.flow_count, links = f->traffic->platform.link_count;
     struct index links_of_component;
-    struct class_network quotient;
+    struct class_network class_network_of_component;
     f->component_of_link = find_component_of_each_link(f->traffic, f->pruned);
     f->component_of_flow = heap_alloc(flows + 1u, sizeof *f->component_of_flow);
     for (uint32_t i = 0; i < flows; i++)
@@ -250,17 +250,17 @@ static void choose_kept_flows(struct flow_fold_maker *f, struct fold *fold)
     index_init(&f->flows_of_component, f->component_of_flow, NULL, flows, links);
     index_init(&links_of_component, f->component_of_link, NULL, links, links);
     index_flows_by_link(&f->flows_of_link, link_begin, f->pruned->link, flows, links);
-    class_network_init(&quotient, f->network);
+    class_network_init(&class_network_of_component, f->network);
     choose_simulated_components(f, fold);
     for (uint32_t c = 0; c < links; c++)
         if (f->is_chosen[c])
-            fold_component(f, fold, &quotient, &links_of_component, c);
-    free(quotient.entry);
-    free(quotient.link_factor);
-    free(quotient.flow_factor);
-    free(quotient.first_link_by_class);
-    free(quotient.flows_of_class);
-    free(quotient.flows_on_link);
+            fold_component(f, fold, &class_network_of_component, &links_of_component, c);
+    free(class_network_of_component.entry);
+    free(class_network_of_component.link_factor);
+    free(class_network_of_component.flow_factor);
+    free(class_network_of_component.first_link_by_class);
+    free(class_network_of_component.flows_of_class);
+    free(class_network_of_component.flows_on_link);
     index_release(&links_of_component);
     index_release(&f->flows_of_link);
     index_release(&f->flows_of_component);

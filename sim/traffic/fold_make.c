@@ -63,7 +63,7 @@ static uint64_t hash_of_durations(const struct traffic *traffic, uint32_t rank)
     uint64_t h = 0;
     for (uint32_t s = 0; traffic->place_of_rank != NULL && s < traffic->ir->shape_count; s++)
         if (traffic->costs->work_s_by_place[s] != NULL)
-            h = hash_pair(h, double_bits(traffic_duration_s(traffic, rank, s)));
+            h = hash_pair(h, double_bits(traffic_kernel_duration_s(traffic, rank, s)));
     return h;
 }
 

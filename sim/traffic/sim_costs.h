@@ -29,8 +29,8 @@ struct sim_costs {
 };
 
 struct sim_options {
-    bool exact;       /* simulate every rank and every op: no folding */
-    bool skip_memory; /* leave out the memory timelines: peaks stay zero */
+    bool simulates_every_rank_and_op; /* simulate every rank and every op: no folding */
+    bool skip_memory;                 /* leave out the memory timelines: peaks stay zero */
     /* If the guards of rings distinguish more ranks than this or, with packed documents, if there are more context
      * ranks, all ranks of a ring are taken to run the same work (sim/uniform/uniform.h); 0: 64. Not used with exact. */
     uint32_t uniform_above_ranks;

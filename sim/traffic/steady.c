@@ -57,7 +57,7 @@ static struct steady_times times_of_class(const struct steady *x, uint32_t class
 /* True if the op is an event on the class's rank: it waits for other ranks, or uses links, and the rank runs it. */
 static bool is_event_op(const struct steady *x, uint32_t class, uint32_t op)
 {
-    return x->traffic->op_duration_class[op] == OP_EVENT &&
+    return x->traffic->op_duration_rule[op] == OP_EVENT &&
            traffic_rank_runs_op(x->traffic, x->fold->lowest_rank_by_class[class], op);
 }
 

@@ -36,10 +36,10 @@ enum comm_kind {
 };
 
 /* The way in which the duration of an op is found once it may start. */
-enum op_duration_class {
+enum op_duration_rule {
     OP_HOST_SYNC,         /* syncs of the host */
-    OP_OF_FIXED_DURATION, /* takes traffic_duration_s() */
-    OP_SLOWED_BY_MESSAGES, /* takes traffic_duration_s(), and longer while messages run on the rank */
+    OP_OF_FIXED_DURATION, /* takes traffic_kernel_duration_s() */
+    OP_SLOWED_BY_MESSAGES, /* takes traffic_kernel_duration_s(), and longer while messages run on the rank */
     OP_HOST_WORK,          /* takes the time in traffic.host_duration_s[shape] */
     OP_EVENT               /* waits for other ranks, or uses links */
 };
@@ -107,7 +107,7 @@ struct traffic {
     struct comm_class *comm;
     /* the variants that all comm classes of kind COMM_P2P share, one for each number of bytes. It is no comm class:
      * only distinct_shape_count, distinct_shapes and distinct_shape_capacity are used. */
-    struct comm_class variants_shared_by_p2p_classes;
+    struct comm_class shared_variants_of_p2p_classes;
     uint32_t *ops_by_comm_class;
 
     uint32_t channel_count, participant_count, transfer_count;
@@ -122,7 +122,7 @@ struct traffic {
     uint32_t *receive_channel_by_rank_and_comm;
 
     /* The next four arrays have an element for each op of the schedule. */
-    uint8_t *op_duration_class;   /* enum op_duration_class */
+    uint8_t *op_duration_rule;    /* enum op_duration_rule */
     uint16_t *comm_class_by_op;   /* IR_NONE16: the op is no event */
     uint16_t *comm_variant_by_op; /* row in the comm class's variants */
     /* the op's number among its role's ops of the comm class, from 0 on in list order */
@@ -142,13 +142,13 @@ struct traffic {
 /* Binds a schedule to a cluster and fills *traffic. Fails with one message if there are more ranks
  * than GPUs, if an op waits for a later one or for too many ops, or if communication cannot happen:
  * members of a group issue different collectives, or a send or receive names a rank that does not
- * exist. name: the schedule's name in messages. uniform: the array of uniform_mark_guards()
+ * exist. name: the schedule's name in messages. uniform_rank_plus_1_by_guard: that of uniform_mark_guards()
  * (sim/uniform/uniform.h), which stays the caller's. Unless options->exact is set, only one replica
  * of the ranks is planned (sim/traffic/replicas.h). Release *traffic in either case. */
 enum status traffic_make(struct traffic *traffic, const struct ir *ir,
                          const struct cluster *cluster, const struct sim_costs *costs,
-                         const uint32_t *uniform, const struct sim_options *options,
-                         const char *name, struct diag *diag);
+                         const uint32_t *uniform_rank_plus_1_by_guard,
+                         const struct sim_options *options, const char *name, struct diag *diag);
 void traffic_release(struct traffic *traffic);
 
 /* True if the op makes the host wait, and does no work on its stream. */
@@ -167,8 +167,8 @@ static inline bool traffic_is_kernel(const struct ir *ir, uint32_t op)
 bool traffic_is_compute_bound(const struct work *work);
 
 /* Returns the seconds of a kernel of a shape on a rank's device. */
-static inline double traffic_duration_s(const struct traffic *traffic, uint32_t rank,
-                                        uint32_t shape)
+static inline double traffic_kernel_duration_s(const struct traffic *traffic, uint32_t rank,
+                                               uint32_t shape)
 {
     double seconds = traffic->duration_s[shape];
     if (traffic->place_of_rank != NULL && traffic->costs->work_s_by_place[shape] != NULL)

@@ -11,7 +11,7 @@
  * and its memory are the same. */
 struct last_class_of_shape {
     uint16_t comm_class, variant; /* IR_NONE16: the shape's last op had no comm class */
-    uint8_t op_duration_class, stream;
+    uint8_t op_duration_rule, stream;
     bool is_pageable, is_known; /* is_known: this role has had an op of the shape */
 };
 
@@ -77,8 +77,8 @@ static bool is_slowed_by_messages(const struct op_class_reader *reader, uint32_t
            (device->message_sms > 0 || device->collective_sms > 0);
 }
 
-static enum op_duration_class classify_op(const struct op_class_reader *reader, uint32_t op,
-                                          struct comm_class *key)
+static enum op_duration_rule find_duration_rule_and_comm_key(const struct op_class_reader *reader,
+                                                             uint32_t op, struct comm_class *key)
 {
     const struct traffic *traffic = reader->traffic;
     const struct ir *ir = traffic->ir;
@@ -151,7 +151,7 @@ static bool may_be_sides_of_one_collective(const struct traffic *traffic, uint32
 static uint16_t find_or_add_variant(struct traffic *traffic, uint16_t l, uint32_t shape)
 {
     bool p2p = traffic->comm[l].kind == COMM_P2P;
-    struct comm_class *comm = p2p ? &traffic->variants_shared_by_p2p_classes : &traffic->comm[l];
+    struct comm_class *comm = p2p ? &traffic->shared_variants_of_p2p_classes : &traffic->comm[l];
     for (uint32_t v = 0; v < comm->distinct_shape_count; v++)
         if (comm->distinct_shapes[v] == shape ||
             (p2p && payload_bytes_of_shape(traffic, comm->distinct_shapes[v]) ==
@@ -175,19 +175,19 @@ static void assign_comm_class(struct op_class_reader *reader, uint32_t role, uin
     bool pageable = is_pageable(traffic->ir, op);
     if (!last->is_known || last->stream != stream || last->is_pageable != pageable) {
         struct comm_class key;
-        last->op_duration_class = (uint8_t)classify_op(reader, op, &key);
+        last->op_duration_rule = (uint8_t)find_duration_rule_and_comm_key(reader, op, &key);
         last->stream = stream;
         last->is_pageable = pageable;
         last->is_known = true;
         uint16_t comm =
-            last->op_duration_class == OP_EVENT ? find_or_add_comm_class(traffic, &key) : IR_NONE16;
+            last->op_duration_rule == OP_EVENT ? find_or_add_comm_class(traffic, &key) : IR_NONE16;
         if (comm != IR_NONE16 && last->comm_class != comm)
             last->variant = find_or_add_variant(traffic, comm, shape);
         last->comm_class = comm;
     }
-    traffic->op_duration_class[op] = last->op_duration_class;
+    traffic->op_duration_rule[op] = last->op_duration_rule;
     traffic->comm_class_by_op[op] = last->comm_class;
-    if (last->op_duration_class != OP_EVENT)
+    if (last->op_duration_rule != OP_EVENT)
         return;
     traffic->comm_variant_by_op[op] = last->variant;
     traffic->number_in_comm_class_by_op[op] = traffic->comm[last->comm_class].op_count[role]++;
@@ -232,8 +232,8 @@ static void list_ops_by_comm_class(struct traffic *traffic)
 void traffic_add_comm_classes(struct traffic *traffic)
 {
     const struct ir *ir = traffic->ir;
-    traffic->op_duration_class =
-        arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_duration_class);
+    traffic->op_duration_rule =
+        arena_array(&traffic->arena, ir->op.count, sizeof *traffic->op_duration_rule);
     traffic->comm_class_by_op =
         arena_array(&traffic->arena, ir->op.count, sizeof *traffic->comm_class_by_op);
     traffic->comm_variant_by_op =
@@ -257,9 +257,9 @@ void traffic_add_comm_classes(struct traffic *traffic)
     for (uint32_t l = 0; l < traffic->comm_class_count; l++)
         if (traffic->comm[l].kind == COMM_P2P) {
             traffic->comm[l].distinct_shapes =
-                traffic->variants_shared_by_p2p_classes.distinct_shapes;
+                traffic->shared_variants_of_p2p_classes.distinct_shapes;
             traffic->comm[l].distinct_shape_count =
-                traffic->variants_shared_by_p2p_classes.distinct_shape_count;
+                traffic->shared_variants_of_p2p_classes.distinct_shape_count;
         }
     list_ops_by_comm_class(traffic);
 }

@@ -13,9 +13,9 @@ void traffic_release(struct traffic *traffic)
 {
     for (uint32_t c = 0; c < traffic->comm_class_count; c++)
         if (traffic->comm[c].kind !=
-            COMM_P2P) /* all P2P comm classes share the list of traffic->variants_shared_by_p2p_classes */
+            COMM_P2P) /* all P2P comm classes share the list of traffic->shared_variants_of_p2p_classes */
             free(traffic->comm[c].distinct_shapes);
-    free(traffic->variants_shared_by_p2p_classes.distinct_shapes);
+    free(traffic->shared_variants_of_p2p_classes.distinct_shapes);
     free(traffic->comm);
     free(traffic->channel);
     free(traffic->participant);
@@ -50,7 +50,7 @@ static void find_roles(struct traffic *traffic)
 }
 
 /* Fills which guards let each rank pass. */
-static void evaluate_guards(struct traffic *traffic, const uint32_t *uniform)
+static void evaluate_guards(struct traffic *traffic, const uint32_t *uniform_rank_plus_1_by_guard)
 {
     const struct ir *ir = traffic->ir;
     traffic->guard_passes_by_rank =
@@ -58,7 +58,8 @@ static void evaluate_guards(struct traffic *traffic, const uint32_t *uniform)
     for (uint32_t r = 0; r < traffic->rank_count; r++)
         for (uint32_t g = 0; g < ir->guard_count; g++)
             traffic->guard_passes_by_rank[(size_t)r * ir->guard_count + g] =
-                uniform_does_guard_pass(ir, uniform, g, traffic->schedule_rank_by_planned_rank[r]);
+                uniform_does_guard_pass(ir, uniform_rank_plus_1_by_guard, g,
+                                        traffic->schedule_rank_by_planned_rank[r]);
 }
 
 /* Fills the places of the ranks in packed sequences, if times depend on them. */
@@ -107,8 +108,8 @@ static enum status check_waits(const struct traffic *traffic, const char *name, 
 
 enum status traffic_make(struct traffic *traffic, const struct ir *ir,
                          const struct cluster *cluster, const struct sim_costs *costs,
-                         const uint32_t *uniform, const struct sim_options *options,
-                         const char *name, struct diag *diag)
+                         const uint32_t *uniform_rank_plus_1_by_guard,
+                         const struct sim_options *options, const char *name, struct diag *diag)
 {
     uint32_t ranks = mesh_rank_count(&ir->mesh);
     *traffic = (struct traffic){.ir = ir,
@@ -125,12 +126,12 @@ enum status traffic_make(struct traffic *traffic, const struct ir *ir,
     enum status status = check_waits(traffic, name, diag);
     if (status != STATUS_OK)
         return status;
-    if (!options->exact)
+    if (!options->simulates_every_rank_and_op)
         traffic->mesh = replicas_planned_mesh(ir, cluster);
     traffic->rank_count = mesh_rank_count(&traffic->mesh);
     find_roles(traffic);
-    traffic->context_ranks_count_as_fullest = uniform[ir->guard_count] > 0;
-    evaluate_guards(traffic, uniform);
+    traffic->context_ranks_count_as_fullest = uniform_rank_plus_1_by_guard[ir->guard_count] > 0;
+    evaluate_guards(traffic, uniform_rank_plus_1_by_guard);
     find_document_places(traffic);
     read_costs(traffic);
     traffic_add_comm_classes(traffic);

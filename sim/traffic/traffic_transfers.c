@@ -32,19 +32,19 @@ static uint32_t *find_collective_members(const struct traffic *traffic,
     const struct mesh *mesh = &traffic->ir->mesh;
     const struct group *group = &traffic->ir->group[traffic->comm[channel->comm_class].group];
     uint32_t size = group_rank_count(mesh, group), instance, index;
-    uint32_t *member = heap_alloc(size, sizeof *member);
+    uint32_t *member_ranks = heap_alloc(size, sizeof *member_ranks);
     group_find_member(
         mesh, group,
         traffic->schedule_rank_by_planned_rank[traffic->participant[channel->participant_begin]],
         &instance, &index);
     for (uint32_t i = 0; i < size; i++)
-        member[i] = group_global_rank_of_member(mesh, group, instance, i);
-    members_init(members, &traffic->platform, member, size);
+        member_ranks[i] = group_global_rank_of_member(mesh, group, instance, i);
+    members_init(members, &traffic->platform, member_ranks, size);
     for (uint32_t d = 0; d < members->domain_count; d++)
         members->domain[d].is_planned =
             is_planned(traffic, members->ranks_grouped_by_domain[members->domain[d].begin]);
     members_find_rings(members, &traffic->platform);
-    return member;
+    return member_ranks;
 }
 
 /* The rows that the context ranks of a sequence need of each other. They are kept for the next channels and shapes,
@@ -65,7 +65,7 @@ static double *exchanged_pair_bytes(const struct traffic *traffic, const struct 
     const double row =
         (double)(work->exchange.parts * work->exchange.width) * (double)dtype_bytes(work->in);
     const size_t count = members->member_count;
-    double *pair = heap_alloc(count * count, sizeof *pair);
+    double *bytes_by_pair = heap_alloc(count * count, sizeof *bytes_by_pair);
     struct document_list whole;
     const struct document_list *list =
         ir_documents_of_rank(ir, members->ranks_by_group_index[0], work->exchange.sequence, &whole);
@@ -82,9 +82,9 @@ static double *exchanged_pair_bytes(const struct traffic *traffic, const struct 
     }
     for (size_t to = 0; to < count; to++)
         for (size_t from = 0; from < count; from++)
-            pair[work->exchange.back ? to * count + from : from * count + to] =
+            bytes_by_pair[work->exchange.back ? to * count + from : from * count + to] =
                 row * (double)known->rows[to * count + from];
-    return pair;
+    return bytes_by_pair;
 }
 
 /* Adds the flows of a collective of shape `shape`; returns its latency in seconds. */
@@ -136,7 +136,7 @@ static double add_transfer_flows(struct traffic *traffic, uint32_t channel, uint
         break;
     case COMM_CONCURRENT_KERNEL:
         kernel_add_flows(&traffic->platform, &traffic->flows, rank,
-                         traffic_duration_s(traffic, participant[0], shape),
+                         traffic_kernel_duration_s(traffic, participant[0], shape),
                          !traffic_is_compute_bound(work));
         break;
     default:
@@ -178,8 +178,10 @@ static struct interference_share channel_interference(const struct traffic *traf
         bool near =
             shifts
                 ? members->domain_count == 1
-                : cluster_place(cluster, traffic->schedule_rank_by_planned_rank[end[0]]).domain ==
-                      cluster_place(cluster, traffic->schedule_rank_by_planned_rank[end[1]]).domain;
+                : cluster_place_of_rank(cluster, traffic->schedule_rank_by_planned_rank[end[0]])
+                          .domain ==
+                      cluster_place_of_rank(cluster, traffic->schedule_rank_by_planned_rank[end[1]])
+                          .domain;
         /* one kernel both sends and receives a shift, so each of its two channels counts half of it */
         double half = comm->kind == COMM_SHIFT ? 0.5 : 1;
         sms = half * cluster->device.message_sms;

@@ -33,7 +33,7 @@ enum {
     EVEN_ABOVE_RANKS = 64, /* ranks: where guards distinguish more, groups are even */
     /* the least `above` that a user may give: EVEN_TIME_ERROR_MAX was measured on rings of 32 ranks and more */
     EVEN_ABOVE_RANKS_MIN = 31,
-    UNIFORM_ABOVE_RANKS_NEVER = MESH_RANKS_MAX, /* ranks: no schedule has more */
+    EVEN_ABOVE_RANKS_NEVER = MESH_RANKS_MAX, /* ranks: no schedule has more */
 };
 
 /* The largest relative difference of flops between two variants that members of an even group run. In a zigzag ring
@@ -59,11 +59,11 @@ uint32_t *uniform_mark_guards(const struct ir *ir, uint32_t above);
 
 /* Returns how many ranks the guards of even groups distinguish, or the number of context ranks that are taken as the
  * fullest; 0: there is neither. */
-uint32_t uniform_rank_count(const struct ir *ir, const uint32_t *uniform);
+uint32_t uniform_rank_count(const struct ir *ir, const uint32_t *uniform_rank_plus_1_by_guard);
 
 /* Returns what guard_passes() returns for guard g. In an even group every rank gets the answer of one and the same
  * member. */
-bool uniform_does_guard_pass(const struct ir *ir, const uint32_t *uniform, uint32_t g,
-                             uint32_t rank);
+bool uniform_does_guard_pass(const struct ir *ir, const uint32_t *uniform_rank_plus_1_by_guard,
+                             uint32_t g, uint32_t rank);
 
 #endif

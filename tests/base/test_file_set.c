@@ -25,7 +25,7 @@ static const char *temp_path(const char *name)
 }
 
 /* Returns how many files a folder has, hidden ones included; -1: there is no folder. */
-static int entries(const char *folder)
+static int count_folder_entries(const char *folder)
 {
     DIR *open = opendir(folder);
     int count = 0;
@@ -71,7 +71,8 @@ static void remove_tree(const char *around)
     text_release(&path);
 }
 
-static enum status save(const char *folder, const char *content, size_t count, struct diag *diag)
+static enum status save_file_set(const char *folder, const char *content, size_t count,
+                                 struct diag *diag)
 {
     struct file_set files = {.folder = folder};
     enum status status = file_set_begin(&files, diag);
@@ -102,15 +103,15 @@ static void a_folder_is_made_and_its_files_are_replaced(void)
 {
     struct diag diag = {0};
     const char *folder = temp_path("made/"); /* a slash at the end makes no difference */
-    int before = entries(check_temp_dir());
-    CHECK_INT("new", save(folder, "one", FILES, &diag), STATUS_OK);
+    int before = count_folder_entries(check_temp_dir());
+    CHECK_INT("new", save_file_set(folder, "one", FILES, &diag), STATUS_OK);
     CHECK_INT("all there", count_files_with_content(folder, "one"), FILES);
-    CHECK_INT("replaced", save(folder, "two", FILES, &diag), STATUS_OK);
+    CHECK_INT("replaced", save_file_set(folder, "two", FILES, &diag), STATUS_OK);
     CHECK_INT("all new", count_files_with_content(folder, "two"), FILES);
-    CHECK_INT("some", save(folder, "three", 2, &diag), STATUS_OK);
+    CHECK_INT("some", save_file_set(folder, "three", 2, &diag), STATUS_OK);
     CHECK_INT("others stay", count_files_with_content(folder, "two"), FILES - 2);
-    CHECK_INT("no more files", entries(folder), FILES);
-    CHECK_INT("nothing beside it", entries(check_temp_dir()), before + 1);
+    CHECK_INT("no more files", count_folder_entries(folder), FILES);
+    CHECK_INT("nothing beside it", count_folder_entries(check_temp_dir()), before + 1);
     CHECK_INT("no messages", (int64_t)diag.size, 0);
     remove_folder(folder);
     diag_release(&diag);
@@ -122,7 +123,7 @@ static void a_file_is_removed_with_what_it_describes(void)
 {
     struct diag diag = {0};
     const char *folder = temp_path("described");
-    CHECK_INT("old", save(folder, "old", FILES, &diag), STATUS_OK);
+    CHECK_INT("old", save_file_set(folder, "old", FILES, &diag), STATUS_OK);
     for (int ended = 0; ended < 2; ended++) {
         struct file_set files = {.folder = folder};
         CHECK_INT("begin", file_set_begin(&files, &diag), STATUS_OK);
@@ -132,7 +133,7 @@ static void a_file_is_removed_with_what_it_describes(void)
         if (ended)
             CHECK_INT("end", file_set_end(&files, &diag), STATUS_OK);
         file_set_release(&files);
-        CHECK_INT("files", entries(folder), FILES - ended);
+        CHECK_INT("files", count_folder_entries(folder), FILES - ended);
         CHECK_INT("old ones", count_files_with_content(folder, "old"), FILES - 2 * ended);
     }
     CHECK_INT("no messages", (int64_t)diag.size, 0);
@@ -144,12 +145,12 @@ static void an_unended_file_set_leaves_nothing(void)
 {
     struct diag diag = {0};
     const char *folder = temp_path("dropped");
-    int before = entries(check_temp_dir());
+    int before = count_folder_entries(check_temp_dir());
     struct file_set files = {.folder = folder};
     CHECK_INT("begin", file_set_begin(&files, &diag), STATUS_OK);
     CHECK_INT("add", file_set_add(&files, "a", "x", 1, &diag), STATUS_OK);
     file_set_release(&files);
-    CHECK_INT("nothing", entries(check_temp_dir()), before);
+    CHECK_INT("nothing", count_folder_entries(check_temp_dir()), before);
     diag_release(&diag);
 }
 
@@ -170,10 +171,10 @@ static void sets_beyond_open_file_limit_work(void)
                       STATUS_OK);
         }
         if (fresh)
-            CHECK_INT("not there yet", entries(folder), -1);
+            CHECK_INT("not there yet", count_folder_entries(folder), -1);
         CHECK_INT("end", file_set_end(&files, &diag), STATUS_OK);
         file_set_release(&files);
-        CHECK_INT("all", entries(folder), MANY);
+        CHECK_INT("all", count_folder_entries(folder), MANY);
     }
     struct text text = {0};
     CHECK_INT("last", text_read(&text, temp_path("many/275"), &diag), STATUS_OK);
@@ -198,7 +199,7 @@ static void a_place_that_is_no_folder_is_refused(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct diag diag = {0};
-        CHECK_INT(rows[i].label, save(rows[i].folder, "x", 1, &diag), STATUS_SYSTEM);
+        CHECK_INT(rows[i].label, save_file_set(rows[i].folder, "x", 1, &diag), STATUS_SYSTEM);
         CHECK_TEXT(rows[i].label, diag.text, rows[i].message);
         diag_release(&diag);
     }
@@ -218,8 +219,8 @@ static void a_full_disk_leaves_no_folder(void)
         struct diag diag = {0};
         const char *folder = temp_path("full");
         if (there)
-            CHECK_INT("old", save(folder, "old", FILES, &diag), STATUS_OK);
-        int before = entries(check_temp_dir());
+            CHECK_INT("old", save_file_set(folder, "old", FILES, &diag), STATUS_OK);
+        int before = count_folder_entries(check_temp_dir());
         struct file_set files = {.folder = folder};
         setrlimit(RLIMIT_FSIZE, &small);
         enum status status = file_set_begin(&files, &diag);
@@ -230,8 +231,8 @@ static void a_full_disk_leaves_no_folder(void)
         setrlimit(RLIMIT_FSIZE, &limit);
         CHECK_INT("refused", status, STATUS_SYSTEM);
         CHECK("message", diag.text && strstr(diag.text, "full/c: error: cannot write: File too"));
-        CHECK_INT("nothing beside it", entries(check_temp_dir()), before);
-        CHECK_INT("the folder", entries(folder), there ? FILES : -1);
+        CHECK_INT("nothing beside it", count_folder_entries(check_temp_dir()), before);
+        CHECK_INT("the folder", count_folder_entries(folder), there ? FILES : -1);
         CHECK_INT("as it was", count_files_with_content(folder, "old"), there ? FILES : 0);
         remove_folder(folder);
         diag_release(&diag);
@@ -249,16 +250,16 @@ static void a_kill_leaves_a_whole_folder_or_none(void)
         CHECK_INT("a folder around it", mkdir(around, 0777), 0);
         pid_t pid = fork();
         if (pid == 0) {
-            save(folder, "new", FILES, NULL);
+            save_file_set(folder, "new", FILES, NULL);
             _exit(0);
         }
         nanosleep(&(struct timespec){.tv_nsec = i * 400000L}, NULL);
         kill(pid, i % 3 == 0 ? SIGKILL : i % 3 == 1 ? SIGTERM : SIGINT);
         waitpid(pid, NULL, 0);
-        int count = entries(folder);
+        int count = count_folder_entries(folder);
         CHECK("whole or not there",
               count == -1 || count_files_with_content(folder, "new") == FILES);
-        CHECK("nothing beside it", i % 3 == 0 || entries(around) == (count == FILES));
+        CHECK("nothing beside it", i % 3 == 0 || count_folder_entries(around) == (count == FILES));
         whole += count == FILES;
         none += count == -1;
         remove_tree(around);
@@ -271,7 +272,7 @@ static void interrupted_replace_lacks_last_file(void)
 {
     struct diag diag = {0};
     const char *folder = temp_path("mixed");
-    CHECK_INT("old", save(folder, "old", FILES, &diag), STATUS_OK);
+    CHECK_INT("old", save_file_set(folder, "old", FILES, &diag), STATUS_OK);
     struct file_set files = {.folder = folder};
     CHECK_INT("begin", file_set_begin(&files, &diag), STATUS_OK);
     for (int i = 0; i < FILES; i++)
@@ -285,7 +286,7 @@ static void interrupted_replace_lacks_last_file(void)
     CHECK_INT("new", count_files_with_content(folder, "new"), 1);
     CHECK_INT("old", count_files_with_content(folder, "old"), 1);
     CHECK("not the last", access(temp_path("mixed/d"), F_OK) != 0);
-    CHECK_INT("nothing else", entries(folder), 2);
+    CHECK_INT("nothing else", count_folder_entries(folder), 2);
     remove_folder(folder);
     diag_release(&diag);
 }
@@ -293,7 +294,7 @@ static void interrupted_replace_lacks_last_file(void)
 enum { LINES = 200000 };
 
 /* Writes a text of LINES lines, passing lines on early so that the text is never in memory as a whole. */
-static void write_lines(struct text *out)
+static void write_expected_lines(struct text *out)
 {
     for (int i = 0; i < LINES; i++) {
         text_printf(out, "line %d\n", i);
@@ -319,7 +320,7 @@ static void files_are_written_while_their_text_is_made(void)
 {
     struct diag diag = {0};
     const char *folder = temp_path("grown");
-    CHECK_INT("old", save(folder, "old", FILES, &diag), STATUS_OK);
+    CHECK_INT("old", save_file_set(folder, "old", FILES, &diag), STATUS_OK);
     unlink(temp_path("grown/b"));
     CHECK_INT("a pipe", mkfifo(temp_path("grown/b"), 0666), 0);
     pid_t reader = fork();
@@ -334,7 +335,7 @@ static void files_are_written_while_their_text_is_made(void)
             for (int line = 0; line < LINES; line++)
                 text_printf(&out, "line %d\n", line);
         else
-            write_lines(&out);
+            write_expected_lines(&out);
         CHECK_INT("close", file_set_close_file(&files, &out, &diag), STATUS_OK);
         CHECK("released", out.data == NULL);
     }
@@ -362,13 +363,13 @@ static void a_failed_text_write_leaves_no_file(void)
         struct diag diag = {0};
         struct text out = {0};
         const char *folder = temp_path("given up");
-        int before = entries(check_temp_dir());
+        int before = count_folder_entries(check_temp_dir());
         struct file_set files = {.folder = folder};
         CHECK_INT("begin", file_set_begin(&files, &diag), STATUS_OK);
         CHECK_INT("open", file_set_open_file(&files, "a", &out, &diag), STATUS_OK);
         if (full)
             setrlimit(RLIMIT_FSIZE, &small);
-        write_lines(&out);
+        write_expected_lines(&out);
         if (full) {
             CHECK_INT("full", file_set_close_file(&files, &out, &diag), STATUS_SYSTEM);
             CHECK("message", diag.text && strstr(diag.text, "up/a: error: cannot write: File too"));
@@ -376,7 +377,7 @@ static void a_failed_text_write_leaves_no_file(void)
         text_release(&out);
         file_set_release(&files);
         setrlimit(RLIMIT_FSIZE, &limit);
-        CHECK_INT("nothing", entries(check_temp_dir()), before);
+        CHECK_INT("nothing", count_folder_entries(check_temp_dir()), before);
         diag_release(&diag);
     }
 }
@@ -418,7 +419,7 @@ static void a_folder_that_another_process_made_is_taken_over(void)
     file_set_release(&files);
     CHECK_TEXT("no message", diag.text, "");
     CHECK_INT("these files", count_files_with_content(folder, "mine"), FILES);
-    CHECK_INT("and no hidden ones", entries(folder), FILES);
+    CHECK_INT("and no hidden ones", count_folder_entries(folder), FILES);
     remove_folder(folder);
     diag_release(&diag);
 }
@@ -446,7 +447,7 @@ static void files_of_two_processes_do_not_mix(void)
         for (int i = 0; i < WRITERS; i++)
             whole += count_files_with_content(folder, words[i]) == FILES;
         if (!CHECK_INT("one process' files", whole, 1) ||
-            !CHECK_INT("no hidden files", entries(folder), FILES))
+            !CHECK_INT("no hidden files", count_folder_entries(folder), FILES))
             break;
         remove_folder(folder);
     }

@@ -126,7 +126,7 @@ static void ask_out_of_range(struct json_node nodes, struct diag *diag)
     json_get_i64(nodes, "count", 1, 4, &whole, diag);
 }
 
-static void ask_at_least(struct json_node nodes, struct diag *diag)
+static void ask_below_minimum(struct json_node nodes, struct diag *diag)
 {
     double number;
     json_get_double(nodes, "count", 10, INFINITY, &number, diag);
@@ -138,7 +138,7 @@ static void ask_beyond_i64(struct json_node nodes, struct diag *diag)
     json_get_i64(nodes, "big", 0, 9, &whole, diag);
 }
 
-static void ask_fraction(struct json_node nodes, struct diag *diag)
+static void ask_fraction_as_integer(struct json_node nodes, struct diag *diag)
 {
     int64_t whole;
     struct json_node memory = json_find_member(json_find_member(nodes, "gpu"), "memory");
@@ -183,11 +183,11 @@ static void a_wrong_value_is_reported_with_line_and_path(void)
          "t.json:7: error: nodes.gpu.memory[1]: expected a number, found \"x\"\n"},
         {"range", ask_out_of_range,
          "t.json:10: error: nodes.count: 8 is out of range: expected 1 to 4\n"},
-        {"at least", ask_at_least,
+        {"at least", ask_below_minimum,
          "t.json:10: error: nodes.count: 8 is out of range: expected at least 10\n"},
         {"beyond i64", ask_beyond_i64,
          "t.json:11: error: nodes.big: 18446744073709551615 is out of range: expected 0 to 9\n"},
-        {"fraction", ask_fraction,
+        {"fraction", ask_fraction_as_integer,
          "t.json:8: error: nodes.gpu.memory[2]: expected a whole number, found 1.5\n"},
         {"object", ask_object_as_array,
          "t.json:6: error: nodes.gpu: expected an array, found an object\n"},
@@ -207,56 +207,68 @@ static void a_wrong_value_is_reported_with_line_and_path(void)
 
 static void what_is_no_json_is_refused_with_its_place(void)
 {
-#define TEXT(string) string, sizeof(string) - 1
+#define STRING_AND_LENGTH(string) string, sizeof(string) - 1
     static const struct {
         const char *label, *text;
         size_t size;
         const char *want;
     } rows[] = {
-        {"nothing", TEXT(""), "1:1: error: expected a value, but the text ends here"},
-        {"truncated object", TEXT("{\"a\": 1,\n"),
+        {"nothing", STRING_AND_LENGTH(""), "1:1: error: expected a value, but the text ends here"},
+        {"truncated object", STRING_AND_LENGTH("{\"a\": 1,\n"),
          "2:1: error: expected a key in double quotes, but the text ends here"},
-        {"truncated array", TEXT("[1"), "1:3: error: expected ',' or ']', but the text ends here"},
-        {"truncated string", TEXT("[\"ab"), "1:2: error: this string does not end on its line"},
-        {"string over line", TEXT("[\"ab\n\"]"),
+        {"truncated array", STRING_AND_LENGTH("[1"),
+         "1:3: error: expected ',' or ']', but the text ends here"},
+        {"truncated string", STRING_AND_LENGTH("[\"ab"),
          "1:2: error: this string does not end on its line"},
-        {"duplicate key", TEXT("{\"a\":1,\n\"a\":2}"), "2:1: error: duplicate key 'a'"},
-        {"escaped twin", TEXT("[{\"a\":1,\n \"\\u0061\":2}]"), "2:2: error: duplicate key 'a'"},
-        {"trailing comma", TEXT("[1,]"), "1:4: error: there must be no comma before ']'"},
-        {"trailing comma", TEXT("{\"a\":1,}"), "1:8: error: there must be no comma before '}'"},
-        {"trailing text", TEXT("{} {}"), "1:4: error: expected nothing after the value, found '{'"},
-        {"trailing NUL", TEXT("{}\0"),
+        {"string over line", STRING_AND_LENGTH("[\"ab\n\"]"),
+         "1:2: error: this string does not end on its line"},
+        {"duplicate key", STRING_AND_LENGTH("{\"a\":1,\n\"a\":2}"),
+         "2:1: error: duplicate key 'a'"},
+        {"escaped twin", STRING_AND_LENGTH("[{\"a\":1,\n \"\\u0061\":2}]"),
+         "2:2: error: duplicate key 'a'"},
+        {"trailing comma", STRING_AND_LENGTH("[1,]"),
+         "1:4: error: there must be no comma before ']'"},
+        {"trailing comma", STRING_AND_LENGTH("{\"a\":1,}"),
+         "1:8: error: there must be no comma before '}'"},
+        {"trailing text", STRING_AND_LENGTH("{} {}"),
+         "1:4: error: expected nothing after the value, found '{'"},
+        {"trailing NUL", STRING_AND_LENGTH("{}\0"),
          "1:3: error: expected nothing after the value, found byte 0x00"},
-        {"NaN", TEXT("[NaN]"), "1:2: error: 'NaN' is no JSON value"},
-        {"Infinity", TEXT("[-Infinity]"), "1:3: error: expected a digit, found 'I'"},
-        {"True", TEXT("True"), "1:1: error: 'True' is no JSON value"},
-        {"single quotes", TEXT("{'a': 1}"),
+        {"NaN", STRING_AND_LENGTH("[NaN]"), "1:2: error: 'NaN' is no JSON value"},
+        {"Infinity", STRING_AND_LENGTH("[-Infinity]"), "1:3: error: expected a digit, found 'I'"},
+        {"True", STRING_AND_LENGTH("True"), "1:1: error: 'True' is no JSON value"},
+        {"single quotes", STRING_AND_LENGTH("{'a': 1}"),
          "1:2: error: expected a key in double quotes, found '''"},
-        {"bare key", TEXT("{a: 1}"), "1:2: error: expected a key in double quotes, found 'a'"},
-        {"no colon", TEXT("{\"a\" 1}"), "1:6: error: expected ':', found '1'"},
-        {"no comma", TEXT("[1 2]"), "1:4: error: expected ',' or ']', found '2'"},
-        {"leading zero", TEXT("[01]"),
+        {"bare key", STRING_AND_LENGTH("{a: 1}"),
+         "1:2: error: expected a key in double quotes, found 'a'"},
+        {"no colon", STRING_AND_LENGTH("{\"a\" 1}"), "1:6: error: expected ':', found '1'"},
+        {"no comma", STRING_AND_LENGTH("[1 2]"), "1:4: error: expected ',' or ']', found '2'"},
+        {"leading zero", STRING_AND_LENGTH("[01]"),
          "1:2: error: a number must not have a digit right after a leading 0"},
-        {"no fraction", TEXT("[1.]"), "1:4: error: expected a digit, found ']'"},
-        {"no exponent", TEXT("[1e]"), "1:4: error: expected a digit, found ']'"},
-        {"NUL in a string", TEXT("\"a\0b\""), "1:3: error: byte 0x00 must be escaped in a string"},
-        {"escaped NUL", TEXT("\"a\\u0000\""), "1:3: error: a string must not hold \\u0000"},
-        {"unknown escape", TEXT("\"\\x41\""),
+        {"no fraction", STRING_AND_LENGTH("[1.]"), "1:4: error: expected a digit, found ']'"},
+        {"no exponent", STRING_AND_LENGTH("[1e]"), "1:4: error: expected a digit, found ']'"},
+        {"NUL in a string", STRING_AND_LENGTH("\"a\0b\""),
+         "1:3: error: byte 0x00 must be escaped in a string"},
+        {"escaped NUL", STRING_AND_LENGTH("\"a\\u0000\""),
+         "1:3: error: a string must not hold \\u0000"},
+        {"unknown escape", STRING_AND_LENGTH("\"\\x41\""),
          "1:2: error: unknown escape in a string: \\\" \\\\ \\/ \\b \\f \\n \\r \\t and \\uXXXX "
          "are known"},
-        {"invalid UTF-8", TEXT("\"\xff\""),
+        {"invalid UTF-8", STRING_AND_LENGTH("\"\xff\""),
          "1:2: error: a string must be UTF-8: byte 0xff cannot stand here"},
-        {"overlong UTF-8", TEXT("\"\xc0\x80\""),
+        {"overlong UTF-8", STRING_AND_LENGTH("\"\xc0\x80\""),
          "1:2: error: a string must be UTF-8: byte 0xc0 cannot stand here"},
-        {"cut UTF-8", TEXT("\"\xe2\x82\""),
+        {"cut UTF-8", STRING_AND_LENGTH("\"\xe2\x82\""),
          "1:2: error: a string must be UTF-8: byte 0xe2 cannot stand here"},
-        {"surrogate", TEXT("\"\xed\xa0\x80\""),
+        {"surrogate", STRING_AND_LENGTH("\"\xed\xa0\x80\""),
          "1:2: error: a string must be UTF-8: byte 0xed cannot stand here"},
-        {"open comment", TEXT("[1\n/* x\n"), "2:1: error: this comment has no closing */"},
-        {"half a comment", TEXT("/"), "1:1: error: unexpected '/': a comment starts with // or /*"},
-        {"hash comment", TEXT("# x\n{}"), "1:1: error: expected a value, found '#'"},
+        {"open comment", STRING_AND_LENGTH("[1\n/* x\n"),
+         "2:1: error: this comment has no closing */"},
+        {"half a comment", STRING_AND_LENGTH("/"),
+         "1:1: error: unexpected '/': a comment starts with // or /*"},
+        {"hash comment", STRING_AND_LENGTH("# x\n{}"), "1:1: error: expected a value, found '#'"},
     };
-#undef TEXT
+#undef STRING_AND_LENGTH
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct fixture f = parse_fixture(rows[i].text, rows[i].size);
         struct text want = {0};

@@ -64,7 +64,7 @@ static enum status predict_variant(struct variant_prediction *step,
 }
 
 /* Finds layout i of Table 4 among the rows; NULL: there is none. */
-static const struct external_run *layout_of(const struct external_runs *rows, size_t i)
+static const struct external_run *find_layout_of_table_4(const struct external_runs *rows, size_t i)
 {
     size_t found = 0;
     for (size_t k = 0; k < rows->row_count; k++)
@@ -82,7 +82,7 @@ static inline void check_orderings(size_t i)
     CHECK_INT("rows",
               external_load(&rows, check_path("../traces/published/measurements.csv"), NULL),
               STATUS_OK);
-    const struct external_run *layout = layout_of(&rows, i);
+    const struct external_run *layout = find_layout_of_table_4(&rows, i);
     if (!CHECK("a layout of Table 4", layout != NULL))
         return;
     snprintf(label, sizeof label, "%s %lldK", layout->cells[EXTERNAL_MODEL],

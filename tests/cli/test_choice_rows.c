@@ -38,7 +38,7 @@ static void write_choices_as_schema_members(struct json_out *json, const char *n
     json_begin_object(json, "properties");
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         struct choice_value value[CHOICE_VALUES_MAX];
-        const size_t count = choice_row_values(&choice_rows[i], value, NULL);
+        const size_t count = choice_row_fill_values(&choice_rows[i], value, NULL);
         for (size_t k = 0; k < count; k++) {
             struct text key = {0}, ref = {0};
             text_printf(&key, "%s%s", prefix, value[k].key);
@@ -67,7 +67,7 @@ static void the_schema_describes_every_value(void)
     json_begin_object(&json, "$defs");
     for (size_t i = 0; i < CHOICE_NAME_COUNT; i++) {
         struct choice_value value[CHOICE_VALUES_MAX];
-        const size_t count = choice_row_values(&choice_rows[i], value, NULL);
+        const size_t count = choice_row_fill_values(&choice_rows[i], value, NULL);
         CHECK(choice_rows[i].key, count > 0 || choice_rows[i].is_alias);
         for (size_t k = 0; k < count; k++) {
             CHECK(value[k].key, !value[k].has_value && value[k].description != NULL);

@@ -17,7 +17,7 @@
 
 #define SNAPSHOT TESTS_DIR "/data/snapshots/oom.pickle"
 #define POINTS TESTS_DIR "/data/calibration/cpu-example.csv"
-#define FOLDER "/no/such/folder/"
+#define NONEXISTENT_FOLDER "/no/such/folder/"
 
 enum { WORDS_MAX = 24 };
 
@@ -61,15 +61,15 @@ static const struct {
 static const struct {
     const char *command, *option, *value;
 } texts[] = {
-    {NULL, "from", FOLDER "x.toml"},
+    {NULL, "from", NONEXISTENT_FOLDER "x.toml"},
     {NULL, "model", "no-such-model"},
-    {NULL, "model", FOLDER "m.json"},
+    {NULL, "model", NONEXISTENT_FOLDER "m.json"},
     {NULL, "set", "vocab"},
     {NULL, "set", "vcab=1"},
     {NULL, "set", "layers=0"},
     {NULL, "cluster", "no-such-cluster"},
     {NULL, "cluster", "2x4xh101"},
-    {NULL, "cluster", FOLDER "c.json"},
+    {NULL, "cluster", NONEXISTENT_FOLDER "c.json"},
     {NULL, "costs", "no-such-device"},
     {NULL, "framework", ""},
     {NULL, "framework", "deepspeed"},
@@ -78,7 +78,7 @@ static const struct {
     {NULL, "adapter", "16:q,x"},
     {NULL, "at-most", ""},
     {NULL, "at-most", "adapter,length"},
-    {NULL, "measured", FOLDER "x.toml"},
+    {NULL, "measured", NONEXISTENT_FOLDER "x.toml"},
     {NULL, "strategy", "no-such-strategy"},
     {NULL, "profile", "no-such-profile"},
     {NULL, "offload-ratio", "1.5"},
@@ -92,16 +92,16 @@ static const struct {
     {NULL, "routing", "uneven"},
     {NULL, "routing", "dirichlet"},
     {NULL, "routing", "dirichlet:0,1"},
-    {NULL, "routing", FOLDER "shares.csv"},
+    {NULL, "routing", NONEXISTENT_FOLDER "shares.csv"},
     {NULL, "recompute-modules", "mlp,"},
     {NULL, "recompute-modules", "moe_layer"},
     {NULL, "expert-capacity", "0"},
     {NULL, "expert-capacity", "much"},
     {NULL, "expert-capacity", "1.25,drop"},
-    {NULL, "recording", FOLDER "step.json.gz"},
-    {NULL, "kernel-times", FOLDER "trace.json"},
+    {NULL, "recording", NONEXISTENT_FOLDER "step.json.gz"},
+    {NULL, "kernel-times", NONEXISTENT_FOLDER "trace.json"},
     {NULL, "sparsity", "2"},
-    {NULL, "documents", FOLDER "lengths.csv"},
+    {NULL, "documents", NONEXISTENT_FOLDER "lengths.csv"},
     {NULL, "documents", "lognormal:2K"},
     {NULL, "documents", "lognormal:2K,-1"},
     {NULL, "documents", "zipf:0,1K"},
@@ -117,7 +117,7 @@ static const struct {
     {NULL, "y-range", "3"},
     {NULL, "y-range", "5..3"},
     {NULL, "y-range", ".."},
-    {NULL, "data", FOLDER "rows"},
+    {NULL, "data", NONEXISTENT_FOLDER "rows"},
     {NULL, "source", "no-such-source"},
     {NULL, "device", "no-such-device"},
     {NULL, "table", "no-such-table"},
@@ -127,11 +127,11 @@ static const struct {
     {NULL, "late-rank", "x:20%"},
     {NULL, "late-rank", "4:20%"},
     {NULL, "late-rank", "1:-20%"},
-    {"predict", "record", FOLDER "records"},
-    {NULL, "records", FOLDER "records"},
-    {NULL, "check-rows", FOLDER "rows"},
-    {NULL, "pages", FOLDER "docs"},
-    {NULL, "catalogue", FOLDER "catalogue.json"},
+    {"predict", "record", NONEXISTENT_FOLDER "records"},
+    {NULL, "records", NONEXISTENT_FOLDER "records"},
+    {NULL, "check-rows", NONEXISTENT_FOLDER "rows"},
+    {NULL, "pages", NONEXISTENT_FOLDER "docs"},
+    {NULL, "catalogue", NONEXISTENT_FOLDER "catalogue.json"},
     {NULL, "backend", "no-such-backend"},
     {NULL, "attention-by", "nobody"},
     {NULL, "epilogues", "some"},
@@ -146,10 +146,10 @@ static const struct {
     {NULL, "message-latency", "8"},
     {NULL, "base", "no-such-device"},
     {NULL, "host-memory-bandwidth", "8"},
-    {NULL, "cluster-out", FOLDER "c.json"},
-    {"predict", "o", FOLDER "out"},
-    {"sweep", "o", FOLDER "a.csv"},
-    {"schedule", "o", FOLDER "a.ir"},
+    {NULL, "cluster-out", NONEXISTENT_FOLDER "c.json"},
+    {"predict", "o", NONEXISTENT_FOLDER "out"},
+    {"sweep", "o", NONEXISTENT_FOLDER "a.csv"},
+    {"schedule", "o", NONEXISTENT_FOLDER "a.ir"},
 };
 
 /* Options whose text can only be wrong by being empty, or whose valid values depend on the data that is read. */

@@ -18,7 +18,7 @@ static void predict(struct external_runs *runs, struct validation *v, const char
     text_puts(&text, COLUMNS);
     text_puts(&text, rows);
     CHECK_INT("parse", external_parse(runs, "rows.csv", text.data, text.size, &diag), STATUS_OK);
-    v->load_setup = external_setup_read_args;
+    v->setup_loader = external_setup_read_args;
     CHECK_INT("run", validation_run(v, runs, &diag), STATUS_OK);
     CHECK_TEXT("messages", diag.text, "");
     text_release(&text);
@@ -94,7 +94,7 @@ static void a_longest_length_is_searched_among_layouts(void)
             "f,S,1,u,a100,4,,max_seq_len,8192,tokens,lengths=x,,least," GPT "8K\n");
     CHECK_INT("right", v.row[0].result.outcome, OUTCOME_RIGHT);
     CHECK_CLOSE("longest", v.row[0].result.predicted, 65536, 0);
-    CHECK("beyond", !v.answer[v.row[0].run_index].next_verdict.fits);
+    CHECK("beyond", !v.answer[v.row[0].run_index].verdict_on_next_length_or_against.fits);
     CHECK_INT("layout", v.row[1].result.outcome, OUTCOME_NOT_COMPARABLE);
     CHECK_INT("at least", v.row[5].result.outcome, OUTCOME_RIGHT);
     validation_release(&v);
@@ -115,7 +115,7 @@ static void counts_column_leaves_rows_out(void)
     CHECK("counted", v.row[0].counts_in_means && !v.row[1].counts_in_means);
     CHECK_TEXT("why", v.row[1].remark, "a reason");
     CHECK_INT("one prediction", (int64_t)v.row[1].run_index, (int64_t)v.row[0].run_index);
-    CHECK_INT("outcome", v.row[2].result.outcome, OUTCOME_ERROR);
+    CHECK_INT("outcome", v.row[2].result.outcome, OUTCOME_PREDICTION_FAILED);
     CHECK_TEXT("contradiction", v.row[2].result.status_reason,
                "the options in column args make 4, but column gpus says 8");
     CHECK("the convention is one of the args",

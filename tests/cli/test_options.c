@@ -68,7 +68,7 @@ static void values_are_read_in_both_forms(void)
     CHECK_TEXT("o", options_text(&options, "o"), "-");
     CHECK("loud", is_option_given(&options, "loud"));
     CHECK_INT("arguments", (int64_t)options.argument_count, 1);
-    CHECK_TEXT("argument", options.argument[0], "arg");
+    CHECK_TEXT("argument", options.positional_arguments[0], "arg");
     options_release(&options);
     diag_release(&diag);
 }
@@ -127,7 +127,7 @@ static void two_dashes_end_the_options(void)
     struct diag diag = {0};
     CHECK_INT("parsed", parse(&options, words, &diag), STATUS_OK);
     CHECK_INT("arguments", (int64_t)options.argument_count, 2);
-    CHECK_TEXT("argument", options.argument[0], "--name");
+    CHECK_TEXT("argument", options.positional_arguments[0], "--name");
     options_release(&options);
     diag_release(&diag);
 }

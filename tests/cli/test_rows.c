@@ -22,7 +22,7 @@
 /* A column has: key, label, label in a page, kind, width in text, description (cli/common/rows.h). */
 /* clang-format off */
 static const struct column columns[] = {
-    {"kind", "kind", NULL, COLUMN_NAME, -8, NULL},
+    {"kind", "kind", NULL, COLUMN_PLAIN_TEXT, -8, NULL},
     {"count", "n", NULL, COLUMN_COUNT, 3, NULL},
     {"layer", "layer", NULL, COLUMN_INDEX, 5, NULL},
     {"hidden", NULL, NULL, COLUMN_COUNT, 0, NULL},
@@ -45,7 +45,7 @@ static void fill_rows(struct rows *rows)
     } values[] = {{"a<b", 2, 3, 7, 0.0015, 4096, -0.125, 1}, {"", 12, -1, 8, 2, 80e9, NAN, NAN}};
     rows_begin(rows, "rows", NULL, &table);
     for (size_t i = 0; i < ARRAY_LEN(values); i++) {
-        rows_put_name(rows, values[i].name);
+        rows_put_text(rows, values[i].name);
         rows_put_number(rows, values[i].count);
         rows_put_number(rows, values[i].layer);
         rows_put_number(rows, values[i].hidden);
@@ -120,11 +120,11 @@ static const struct row_table inner_table = {"inner", inner_columns, ARRAY_LEN(i
 static const struct column open_columns[] = {
     {"more_s", "more ms", NULL, COLUMN_SECONDS_DIFFERENCE, 8, NULL},
     {"share", "share", NULL, COLUMN_WHOLE_PERCENT | COLUMN_OPTIONAL, 6, NULL},
-    {"name", "name", NULL, COLUMN_NAME, -6, NULL},
+    {"name", "name", NULL, COLUMN_PLAIN_TEXT, -6, NULL},
     {"rank", NULL, NULL, COLUMN_COUNT | COLUMN_NULLABLE, 0, NULL},
     {"right", NULL, NULL, COLUMN_FLAG, 0, NULL},
     {"inner", NULL, NULL, COLUMN_NESTED_ROWS, 0, "inner"},
-    {"what", "what", NULL, COLUMN_TEXT | COLUMN_NULLABLE, 0, NULL},
+    {"what", "what", NULL, COLUMN_WRAPPED_TEXT | COLUMN_NULLABLE, 0, NULL},
 };
 /* clang-format on */
 static const struct row_table open_table = {"open", open_columns, ARRAY_LEN(open_columns)};
@@ -135,21 +135,21 @@ static void fill_rows_of_open_table(struct rows *rows)
     rows_begin(rows, "rows", NULL, &open_table);
     rows_put_number(rows, -1e-8);
     rows_put_number(rows, 0.126);
-    rows_put_name(rows, "a");
+    rows_put_text(rows, "a");
     rows_put_number(rows, 3);
     rows_put_number(rows, 1);
     rows_begin_nested_rows(&inner, rows, &inner_table);
     rows_put_number(&inner, 5);
     rows_end(&inner);
-    rows_put_name(rows, "one two, three four");
+    rows_put_text(rows, "one two, three four");
     rows_put_number(rows, 0.25);
     rows_skip_column(rows);
-    rows_put_name(rows, "b");
+    rows_put_text(rows, "b");
     rows_put_number(rows, NAN);
     rows_put_number(rows, 0);
     rows_begin_nested_rows(&inner, rows, &inner_table);
     rows_end(&inner);
-    rows_put_name(rows, "");
+    rows_put_text(rows, "");
     rows_end(rows);
 }
 
@@ -232,8 +232,8 @@ static void a_single_row_is_an_object(void)
 static void write_schema_type_of_column(struct json_out *json, const struct column *column)
 {
     static const char *const types[COLUMN_KIND_COUNT] = {
-        [COLUMN_NAME] = "string",
-        [COLUMN_TEXT] = "string",
+        [COLUMN_PLAIN_TEXT] = "string",
+        [COLUMN_WRAPPED_TEXT] = "string",
         [COLUMN_FLAG] = "boolean",
         [COLUMN_COUNT] = "integer",
         [COLUMN_INDEX] = "integer",
@@ -254,7 +254,7 @@ static void write_schema_type_of_column(struct json_out *json, const struct colu
     static const bool may_be_unknown[COLUMN_KIND_COUNT] = {
         [COLUMN_SIGNED_PERCENT] = true, [COLUMN_SHARE] = true, [COLUMN_SMALL_NUMBER] = true};
     int kind = column->kind & COLUMN_KIND_MASK;
-    if (kind == COLUMN_NUMBER_OR_NAME) {
+    if (kind == COLUMN_NUMBER_OR_TEXT) {
         json_begin_array(json, "type");
         json_put_text(json, NULL, "number");
         json_put_text(json, NULL, "string");

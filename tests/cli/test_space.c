@@ -55,10 +55,11 @@ static const struct question {
  * check fails if there is any message. */
 static bool load_search_question(struct setup *setup, size_t i, struct diag *diag)
 {
-    char fields[32];
-    snprintf(fields, sizeof fields, "layers=%lld", (long long)questions[i].layers);
+    char model_overrides[32];
+    snprintf(model_overrides, sizeof model_overrides, "layers=%lld",
+             (long long)questions[i].layers);
     bool ok =
-        setup_load_model(setup, questions[i].model, NULL, fields, diag) == STATUS_OK &&
+        setup_load_model(setup, questions[i].model, NULL, model_overrides, diag) == STATUS_OK &&
         setup_load_cluster(setup, questions[i].cluster, 0, questions[i].gpus, diag) == STATUS_OK;
     CHECK_TEXT(questions[i].model, diag->text ? diag->text : "", "");
     setup_leave_request_open(setup);
@@ -150,7 +151,7 @@ static void check_step_exceeds_its_layers(const char *label, const struct setup 
     CHECK(label, kernels.kernels_s > 0);
     CHECK(label, bound_step_from_layer_s(setup, &p->choices, &kernels) <= p->sim.step_s);
     layer.kernels_s = kernels.kernels_s;
-    layer.step_s = fmax(layer.step_s, layer_step_s(setup, request, &own));
+    layer.step_s = fmax(layer.step_s, layer_simulated_s(setup, request, &own));
     CHECK(label, bound_step_from_layer_s(setup, &p->choices, &layer) <= p->sim.step_s);
 }
 
@@ -265,14 +266,14 @@ static void check_long_step_estimate(struct long_step_estimate_tally *checks,
 {
     const struct prediction_question question = {.setup = setup, .request = r};
     struct prediction p = {0};
-    struct verdict early;
+    struct verdict verdict_of_short_steps;
     struct diag diag = {0};
     struct text label = {0};
     text_printf(&label, "%s: ", setup->model.name);
     request_put_options(&label, r);
     double short_s = shortened_step_s(setup, r);
-    bool lacks = shortened_lacks_memory(&early, setup, r, 0.5);
-    bool is_risky = shortened_lacks_memory(&early, setup, r, 0.9);
+    bool lacks = shortened_lacks_memory(&verdict_of_short_steps, setup, r, 0.5);
+    bool is_risky = shortened_lacks_memory(&verdict_of_short_steps, setup, r, 0.9);
     checks->tried++;
     if ((short_s > 0 || is_risky) && prediction_make(&p, &question, &diag) == STATUS_OK) {
         double error = short_s > 0 ? short_s / (p.sim.step_s - p.jitter_s) - 1 : 0;
@@ -376,7 +377,7 @@ static void an_interrupted_search_reports_itself(void)
             CHECK("text", strncmp(out.data, interrupted_searches[i].text,
                                   strlen(interrupted_searches[i].text)) == 0);
             CHECK("JSON", strstr(json.data, "\"search_ended_early\": true") != NULL);
-            CHECK_INT("status", longest_report_interrupted(&report, &diag), STATUS_SYSTEM);
+            CHECK_INT("status", longest_report_add_interrupt_error(&report, &diag), STATUS_SYSTEM);
             CHECK_TEXT("message", diag.text, interrupted_searches[i].message);
         }
         longest_certificate_release(&report);

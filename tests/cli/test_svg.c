@@ -33,7 +33,7 @@ static void every_group_is_closed(void)
         for (size_t g = 0; g < rows[i].depth; g++)
             text_puts(&svg, "</g>");
         text_puts(&svg, "</svg>");
-        svg_put(&out, svg.data, 1);
+        svg_put_shortened(&out, svg.data, 1);
         CHECK_INT(rows[i].label, (int64_t)count_of(out.data, "<g "), (int64_t)rows[i].written);
         CHECK_INT(rows[i].label, (int64_t)count_of(out.data, "</g>"), (int64_t)rows[i].written);
         CHECK_INT(rows[i].label, (int64_t)count_of(out.data, "<circle"), 1);

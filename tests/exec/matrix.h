@@ -43,24 +43,24 @@ enum factor {
     FACTOR_PLACEMENT,
     FACTOR_STAGE_PLACEMENT,
     FACTOR_RING_LAYOUT,
-    FACTOR_WINDOW,
-    FACTOR_ROTATION,
+    FACTOR_RING_WINDOW,
+    FACTOR_RING_ROTATION,
     FACTOR_SEQ,
     FACTOR_MICRO_BATCH_SIZE,
     FACTOR_ACCUMULATION,
     FACTOR_LOSS_CHUNKS,
     FACTOR_FFN_CHUNKS,
-    FACTOR_CHUNK,
+    FACTOR_CHUNK_TOKENS,
     FACTOR_KV_OFFLOAD,
     FACTOR_FPDT_FETCH,
     FACTOR_CHUNK_ORDER,
-    FACTOR_HELPERS,
-    FACTOR_SHARED_UNITS,
+    FACTOR_HELPER_WEIGHTS,
+    FACTOR_UNITS_SHARED_BY_STAGES,
     FACTOR_TENSOR_PLAN,
     FACTOR_VOCABULARY,
     FACTOR_GRAD_SYNC,
     FACTOR_RESHARD,
-    FACTOR_PARAMETERS,
+    FACTOR_PARAMETERS_MEMORY,
     FACTOR_CORE_PLAN,
     FACTOR_COUNT
 };
@@ -83,24 +83,24 @@ static const char *const factor_names[FACTOR_COUNT] = {
     [FACTOR_PLACEMENT] = "placement",
     [FACTOR_STAGE_PLACEMENT] = "stage placement",
     [FACTOR_RING_LAYOUT] = "ring layout",
-    [FACTOR_WINDOW] = "window",
-    [FACTOR_ROTATION] = "rotation",
+    [FACTOR_RING_WINDOW] = "window",
+    [FACTOR_RING_ROTATION] = "rotation",
     [FACTOR_SEQ] = "seq",
     [FACTOR_MICRO_BATCH_SIZE] = "micro",
     [FACTOR_ACCUMULATION] = "accumulation",
     [FACTOR_LOSS_CHUNKS] = "loss chunks",
     [FACTOR_FFN_CHUNKS] = "ffn chunks",
-    [FACTOR_CHUNK] = "chunk",
+    [FACTOR_CHUNK_TOKENS] = "chunk",
     [FACTOR_KV_OFFLOAD] = "kv offload",
     [FACTOR_FPDT_FETCH] = "fetch",
     [FACTOR_CHUNK_ORDER] = "chunk order",
-    [FACTOR_HELPERS] = "helpers",
-    [FACTOR_SHARED_UNITS] = "shared",
+    [FACTOR_HELPER_WEIGHTS] = "helpers",
+    [FACTOR_UNITS_SHARED_BY_STAGES] = "shared",
     [FACTOR_TENSOR_PLAN] = "tensor plan",
     [FACTOR_VOCABULARY] = "vocabulary",
     [FACTOR_GRAD_SYNC] = "grad sync",
     [FACTOR_RESHARD] = "reshard",
-    [FACTOR_PARAMETERS] = "parameters",
+    [FACTOR_PARAMETERS_MEMORY] = "parameters",
     [FACTOR_CORE_PLAN] = "core plan",
 };
 
@@ -113,13 +113,13 @@ static const int64_t factor_values[FACTOR_COUNT][8] = {
     [FACTOR_SUBSEQUENCES] = {0, 2, 3},
     [FACTOR_TP] = {0, 1, 2, 4, 8},
     [FACTOR_HSDP_SHARD] = {0, 1, 2, 4},
-    [FACTOR_WINDOW] = {0, 1, 2, 4},
+    [FACTOR_RING_WINDOW] = {0, 1, 2, 4},
     [FACTOR_SEQ] = {2, 6, 16}, /* multiplied by the number of ranks */
     [FACTOR_MICRO_BATCH_SIZE] = {1, 2},
     [FACTOR_ACCUMULATION] = {1, 2, 3},
     [FACTOR_LOSS_CHUNKS] = {1, 2, 3},
     [FACTOR_FFN_CHUNKS] = {1, 2, 3},
-    [FACTOR_CHUNK] = {0, 1, 2, 3, 4}, /* tokens over ranks; the last chunk may be shorter */
+    [FACTOR_CHUNK_TOKENS] = {0, 1, 2, 3, 4}, /* tokens over ranks; the last chunk may be shorter */
 };
 
 /* The subsequences that stages share, by level; level 0 leaves the choice open, which shares all. */
@@ -144,17 +144,17 @@ struct matrix_row {
 };
 
 /* How many levels of each factor a test tries, from level 0 on. */
-struct factors {
+struct factor_level_counts {
     uint8_t levels[FACTOR_COUNT];
 };
 
 /* Returns all levels. A test lowers a number to try fewer. */
-static inline struct factors factors_with_all_levels(void)
+static inline struct factor_level_counts factors_with_all_levels(void)
 {
     size_t strategies, profiles;
     strategies_list(&strategies);
     profiles_list(&profiles);
-    return (struct factors){{
+    return (struct factor_level_counts){{
         [FACTOR_MODEL] = SHAPE_COUNT,
         [FACTOR_STRATEGY] = (uint8_t)strategies,
         [FACTOR_PROFILE] = (uint8_t)profiles,
@@ -172,24 +172,24 @@ static inline struct factors factors_with_all_levels(void)
         [FACTOR_PLACEMENT] = PLACEMENT_COUNT,
         [FACTOR_STAGE_PLACEMENT] = STAGE_PLACEMENT_COUNT,
         [FACTOR_RING_LAYOUT] = RING_LAYOUT_COUNT,
-        [FACTOR_WINDOW] = 4,
-        [FACTOR_ROTATION] = ROTATION_COUNT,
+        [FACTOR_RING_WINDOW] = 4,
+        [FACTOR_RING_ROTATION] = ROTATION_COUNT,
         [FACTOR_SEQ] = 3,
         [FACTOR_MICRO_BATCH_SIZE] = 2,
         [FACTOR_ACCUMULATION] = 3,
         [FACTOR_LOSS_CHUNKS] = 3,
         [FACTOR_FFN_CHUNKS] = 3,
-        [FACTOR_CHUNK] = 5,
+        [FACTOR_CHUNK_TOKENS] = 5,
         [FACTOR_KV_OFFLOAD] = KV_OFFLOAD_COUNT,
         [FACTOR_FPDT_FETCH] = FETCH_COUNT,
         [FACTOR_CHUNK_ORDER] = ORDER_COUNT,
-        [FACTOR_HELPERS] = MSP_WEIGHTS_COUNT,
-        [FACTOR_SHARED_UNITS] = ARRAY_LEN(shared_units_of_level),
+        [FACTOR_HELPER_WEIGHTS] = MSP_WEIGHTS_COUNT,
+        [FACTOR_UNITS_SHARED_BY_STAGES] = ARRAY_LEN(shared_units_of_level),
         [FACTOR_TENSOR_PLAN] = TENSOR_PLAN_COUNT,
         [FACTOR_VOCABULARY] = VOCABULARY_COUNT,
         [FACTOR_GRAD_SYNC] = GRAD_SYNC_COUNT,
         [FACTOR_RESHARD] = RESHARD_COUNT,
-        [FACTOR_PARAMETERS] = PARAMETERS_COUNT,
+        [FACTOR_PARAMETERS_MEMORY] = PARAMETERS_COUNT,
         [FACTOR_CORE_PLAN] = ARRAY_LEN(factor_core_plans),
     }};
 }
@@ -222,25 +222,26 @@ static inline struct request configuration_request(const struct matrix_row *prod
         .placement = l[FACTOR_PLACEMENT],
         .stage_placement = l[FACTOR_STAGE_PLACEMENT],
         .ring_layout = l[FACTOR_RING_LAYOUT],
-        .ring_window = value[FACTOR_WINDOW],
-        .rotation = l[FACTOR_ROTATION],
+        .ring_window = value[FACTOR_RING_WINDOW],
+        .rotation = l[FACTOR_RING_ROTATION],
         .tensor_plan = l[FACTOR_TENSOR_PLAN],
         .vocabulary = l[FACTOR_VOCABULARY],
         .grad_sync = l[FACTOR_GRAD_SYNC],
         .reshard = l[FACTOR_RESHARD],
-        .parameters = l[FACTOR_PARAMETERS],
+        .parameters = l[FACTOR_PARAMETERS_MEMORY],
         .core_plan = factor_core_plans[l[FACTOR_CORE_PLAN]],
         .seq = value[FACTOR_SEQ] * value[FACTOR_RANKS],
         .micro_batch = value[FACTOR_MICRO_BATCH_SIZE],
         .loss_chunks = value[FACTOR_LOSS_CHUNKS],
         .ffn_chunks = value[FACTOR_FFN_CHUNKS],
-        .chunk_tokens = value[FACTOR_CHUNK] * value[FACTOR_RANKS],
+        .chunk_tokens = value[FACTOR_CHUNK_TOKENS] * value[FACTOR_RANKS],
         .kv_offload = l[FACTOR_KV_OFFLOAD],
         .chunk_fetch = l[FACTOR_FPDT_FETCH],
         .chunk_order = l[FACTOR_CHUNK_ORDER],
-        .helpers = l[FACTOR_HELPERS],
-        .shared_units =
-            l[FACTOR_SHARED_UNITS] > 0 ? &shared_units_of_level[l[FACTOR_SHARED_UNITS]] : NULL,
+        .helpers = l[FACTOR_HELPER_WEIGHTS],
+        .shared_units = l[FACTOR_UNITS_SHARED_BY_STAGES] > 0
+                            ? &shared_units_of_level[l[FACTOR_UNITS_SHARED_BY_STAGES]]
+                            : NULL,
         .sm = 80,
         .gpus_per_node = 2,
     };
@@ -312,17 +313,17 @@ static inline size_t index_of_level(int factor, uint8_t level)
 
 /* Draws a level of each factor. Degrees and other choices of which few values are legal together are left open, level
  * 0, in half of the draws. */
-static inline struct matrix_row draw_configuration(const struct factors *factors,
+static inline struct matrix_row draw_configuration(const struct factor_level_counts *factors,
                                                    struct check_random *random)
 {
     struct matrix_row product;
     for (int f = 0; f < FACTOR_COUNT; f++) {
         product.level[f] = (uint8_t)check_random_i64(random, 0, factors->levels[f] - 1);
-        bool leave_open = f == FACTOR_HP || f == FACTOR_CP || f == FACTOR_TP ||
-                          f == FACTOR_HSDP_SHARD || f == FACTOR_WINDOW || f == FACTOR_PIPELINE ||
-                          f == FACTOR_PP || f == FACTOR_SUBSEQUENCES || f == FACTOR_CHUNK ||
-                          f == FACTOR_KV_OFFLOAD || f == FACTOR_CHUNK_ORDER ||
-                          f == FACTOR_FPDT_FETCH || f == FACTOR_CORE_PLAN;
+        bool leave_open =
+            f == FACTOR_HP || f == FACTOR_CP || f == FACTOR_TP || f == FACTOR_HSDP_SHARD ||
+            f == FACTOR_RING_WINDOW || f == FACTOR_PIPELINE || f == FACTOR_PP ||
+            f == FACTOR_SUBSEQUENCES || f == FACTOR_CHUNK_TOKENS || f == FACTOR_KV_OFFLOAD ||
+            f == FACTOR_CHUNK_ORDER || f == FACTOR_FPDT_FETCH || f == FACTOR_CORE_PLAN;
         if (leave_open && check_random_i64(random, 0, 1) == 0)
             product.level[f] = 0;
     }
@@ -358,7 +359,7 @@ static inline void add_row(struct matrix_rows *rows, const struct matrix_row *pr
 /* Draws products with the pair (f: i, g: j), and adds the legal one that covers the most open pairs. If no drawn
  * product is legal, it marks the pair as refused. */
 static inline void add_matrix_row_covering_pair(struct matrix_rows *rows,
-                                                const struct factors *factors,
+                                                const struct factor_level_counts *factors,
                                                 struct check_random *random, int f, uint8_t i,
                                                 int g, uint8_t j)
 {
@@ -392,7 +393,8 @@ static inline void add_matrix_row_covering_pair(struct matrix_rows *rows,
 }
 
 /* Returns rows that cover every pair for which a legal product is drawn, to be freed by rows_free(). */
-static inline struct matrix_rows *rows_covering_pairs(const struct factors *factors, uint64_t seed)
+static inline struct matrix_rows *rows_covering_pairs(const struct factor_level_counts *factors,
+                                                      uint64_t seed)
 {
     struct matrix_rows *rows = heap_zalloc(1, sizeof *rows);
     struct check_random random = {seed};
@@ -413,7 +415,7 @@ static inline void rows_free(struct matrix_rows *rows)
 
 /* Checks that every pair was covered or refused, and that every level of every factor is in some row. */
 static inline void rows_check_all_pairs_covered(const struct matrix_rows *rows,
-                                                const struct factors *factors)
+                                                const struct factor_level_counts *factors)
 {
     char label[64];
     for (int f = 0; f < FACTOR_COUNT; f++)

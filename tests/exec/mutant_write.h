@@ -56,7 +56,7 @@ static inline void copy_ir_without_ops(struct ir *to, const struct ir *from)
 
 /* The state of writing a mutant. With `is_derived_again`, order and waits describe the ops of the role that are written
  * already. */
-struct mutant_writer {
+struct mutant_builder {
     const struct ir *from;
     struct ir *to;
     struct order order;
@@ -68,7 +68,7 @@ struct mutant_writer {
 /* Appends op `op` of w->from to w->to. It waits for the same ops as before, except those that are not written yet.
  * With w->is_derived_again it also waits for each earlier op that conflicts with it, and waits that follow from others
  * are left out. */
-static inline void write_op_of_mutant(struct mutant_writer *w, uint32_t op)
+static inline void append_op_of_mutant(struct mutant_builder *w, uint32_t op)
 {
     const struct op_table *t = &w->from->op;
     struct view view[16];
@@ -116,7 +116,7 @@ static inline void write_op_of_mutant(struct mutant_writer *w, uint32_t op)
 }
 
 /* Copies the offsets of buffers, and their free sets without ops that were left out. */
-static inline void copy_memory_plan_of_mutant(struct mutant_writer *w)
+static inline void copy_memory_plan_of_mutant(struct mutant_builder *w)
 {
     const struct buffer_table *t = &w->from->buffer;
     for (uint32_t b = 0; b < t->count; b++) {
@@ -133,9 +133,9 @@ static inline void copy_memory_plan_of_mutant(struct mutant_writer *w)
 }
 
 /* Writes the ops of the mutant's list as a schedule into *to, which must be empty. */
-static inline void write_mutant(const struct mutant *m, struct ir *to)
+static inline void build_schedule_of_mutant(const struct mutant *m, struct ir *to)
 {
-    struct mutant_writer w = {.from = m->ir, .to = to, .is_derived_again = m->is_derived_again};
+    struct mutant_builder w = {.from = m->ir, .to = to, .is_derived_again = m->is_derived_again};
     w.row = heap_alloc(m->ir->op.count + 1, sizeof *w.row);
     memset(w.row, 0xff, m->ir->op.count * sizeof *w.row);
     copy_ir_without_ops(to, m->ir);
@@ -145,7 +145,7 @@ static inline void write_mutant(const struct mutant *m, struct ir *to)
         order_begin_list(&w.order, to->stream_count, to->op.count);
         w.waits = waits_new(&w.order, to->buffer.count);
         for (; i < m->count && ir_role_of_op(m->ir, m->list[i]) == r; i++)
-            write_op_of_mutant(&w, m->list[i]);
+            append_op_of_mutant(&w, m->list[i]);
         waits_free(w.waits);
         order_release(&w.order);
     }

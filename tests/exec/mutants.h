@@ -34,7 +34,7 @@ static inline uint32_t draw_op_passing(struct mutant *m, op_test *test)
     return IR_NONE;
 }
 
-static inline const char *kind_of(const struct ir *ir, uint32_t op)
+static inline const char *work_kind_name_of_op(const struct ir *ir, uint32_t op)
 {
     return work_kind_info(ir->op.kind[op])->name;
 }
@@ -64,8 +64,8 @@ static inline bool remove_wait(struct mutant *m)
         return false;
     op_id *wait = &m->ir->wait[m->ir->op.wait_begin[op]];
     uint32_t k = draw_below(m, m->ir->op.wait_count[op]);
-    snprintf(m->what, sizeof m->what, "op %u (%s) without its wait for %u", op, kind_of(m->ir, op),
-             wait[k].i);
+    snprintf(m->what, sizeof m->what, "op %u (%s) without its wait for %u", op,
+             work_kind_name_of_op(m->ir, op), wait[k].i);
     wait[k] = wait[--m->ir->op.wait_count[op]];
     return true;
 }
@@ -81,7 +81,7 @@ static inline bool wait_for_earlier_op(struct mutant *m)
         return false;
     uint32_t other = draw_below(m, wait->i);
     snprintf(m->what, sizeof m->what, "op %u (%s) waits for %u instead of %u", op,
-             kind_of(m->ir, op), other, wait->i);
+             work_kind_name_of_op(m->ir, op), other, wait->i);
     wait->i = other;
     return true;
 }
@@ -144,8 +144,8 @@ static inline void list_all_but_one_op(struct mutant *m, uint32_t op)
     list_all_ops(m);
     memmove(&m->list[op], &m->list[op + 1], (m->count - op - 1) * sizeof *m->list);
     m->count--;
-    snprintf(m->what, sizeof m->what, "op %u (%s, %s) left out", op, kind_of(m->ir, op),
-             phase_names[m->ir->op.phase[op]]);
+    snprintf(m->what, sizeof m->what, "op %u (%s, %s) left out", op,
+             work_kind_name_of_op(m->ir, op), phase_names[m->ir->op.phase[op]]);
 }
 
 static inline bool skip_sync(struct mutant *m)
@@ -184,7 +184,7 @@ static inline bool repeat_op(struct mutant *m)
     list_all_ops(m);
     memmove(&m->list[op + 1], &m->list[op], (m->count - op) * sizeof *m->list);
     m->count++;
-    snprintf(m->what, sizeof m->what, "op %u (%s, %s) twice", op, kind_of(m->ir, op),
+    snprintf(m->what, sizeof m->what, "op %u (%s, %s) twice", op, work_kind_name_of_op(m->ir, op),
              phase_names[m->ir->op.phase[op]]);
     return true;
 }
@@ -201,8 +201,8 @@ static inline bool move_op_earlier(struct mutant *m)
     list_all_ops(m);
     memmove(&m->list[to + 1], &m->list[to], (op - to) * sizeof *m->list);
     m->list[to] = op;
-    snprintf(m->what, sizeof m->what, "op %u (%s, %s) before op %u", op, kind_of(m->ir, op),
-             phase_names[m->ir->op.phase[op]], to);
+    snprintf(m->what, sizeof m->what, "op %u (%s, %s) before op %u", op,
+             work_kind_name_of_op(m->ir, op), phase_names[m->ir->op.phase[op]], to);
     return true;
 }
 
@@ -214,8 +214,8 @@ static inline bool has_operands(const struct ir *ir, uint32_t op)
 /* Makes operand k of an op refer to `view`. */
 static inline void set_operand(struct ir *ir, uint32_t op, uint32_t k, struct view view)
 {
-    struct ir_range range = {view.buffer,
-                             ir_add_extent(ir, (struct ir_extent){view.begin, view.count})};
+    struct ir_range range = {
+        view.buffer, ir_add_element_extent(ir, (struct ir_element_extent){view.begin, view.count})};
     ir->operand[ir->op.operand_begin[op] + k] = ir_add_range(ir, range) | IR_OPERAND_IS_RANGE_ROW;
 }
 
@@ -233,7 +233,7 @@ static inline bool shift_view(struct mutant *m)
     if (to == view.begin)
         return false;
     snprintf(m->what, sizeof m->what, "op %u (%s): operand %u at %" PRIu64 " instead of %" PRIu64,
-             op, kind_of(ir, op), k, to, view.begin);
+             op, work_kind_name_of_op(ir, op), k, to, view.begin);
     view.begin = to;
     set_operand(ir, op, k, view);
     return true;
@@ -254,7 +254,7 @@ static inline bool replace_buffer(struct mutant *m)
             ir_buffer_elements(ir, (buffer_id){other}) != ir_buffer_elements(ir, view.buffer))
             continue;
         snprintf(m->what, sizeof m->what, "op %u (%s): operand %u is buffer %u instead of %u", op,
-                 kind_of(ir, op), k, other, b);
+                 work_kind_name_of_op(ir, op), k, other, b);
         view.buffer.i = other;
         set_operand(ir, op, k, view);
         return true;
@@ -268,7 +268,7 @@ static inline bool is_attention(const struct ir *ir, uint32_t op)
 }
 
 /* Gives an attention the other mask, or a causal one that is off by a token. */
-static inline bool exchange_mask(struct mutant *m)
+static inline bool change_attention_mask(struct mutant *m)
 {
     uint32_t op = draw_op_passing(m, is_attention);
     struct work *work = give_own_shape(m->ir, op);
@@ -278,7 +278,7 @@ static inline bool exchange_mask(struct mutant *m)
     else
         work->attention.offset += by == 0 ? -1 : 1;
     snprintf(m->what, sizeof m->what, "op %u (%s): mask %" PRId64 " offset %" PRId64, op,
-             kind_of(m->ir, op), work->attention.mask, work->attention.offset);
+             work_kind_name_of_op(m->ir, op), work->attention.mask, work->attention.offset);
     return true;
 }
 
@@ -288,7 +288,7 @@ static inline bool is_communication(const struct ir *ir, uint32_t op)
 }
 
 /* Gives a message or a collective another group. */
-static inline bool exchange_group(struct mutant *m)
+static inline bool change_communication_group(struct mutant *m)
 {
     uint32_t op = draw_op_passing(m, is_communication);
     if (op == IR_NONE || m->ir->group_count < 2)
@@ -297,7 +297,7 @@ static inline bool exchange_group(struct mutant *m)
     int64_t old = work->p[0];
     work->p[0] = (old + 1 + draw_below(m, m->ir->group_count - 1)) % m->ir->group_count;
     snprintf(m->what, sizeof m->what, "op %u (%s): group %" PRId64 " instead of %" PRId64, op,
-             kind_of(m->ir, op), work->p[0], old);
+             work_kind_name_of_op(m->ir, op), work->p[0], old);
     return true;
 }
 
@@ -308,7 +308,7 @@ static inline bool has_peer(const struct ir *ir, uint32_t op)
 }
 
 /* Makes a message go the other way, or one member farther. */
-static inline bool exchange_peer(struct mutant *m)
+static inline bool change_message_peer(struct mutant *m)
 {
     uint32_t op = draw_op_passing(m, has_peer);
     if (op == IR_NONE)
@@ -317,7 +317,7 @@ static inline bool exchange_peer(struct mutant *m)
     int64_t old = work->p2p.by;
     work->p2p.by = draw_below(m, 2) == 0 ? -old : old + 1;
     snprintf(m->what, sizeof m->what, "op %u (%s): by %" PRId64 " instead of %" PRId64, op,
-             kind_of(m->ir, op), work->p2p.by, old);
+             work_kind_name_of_op(m->ir, op), work->p2p.by, old);
     return true;
 }
 
@@ -327,13 +327,14 @@ static inline bool is_all_reduce(const struct ir *ir, uint32_t op)
 }
 
 /* Makes an all-reduce take the maximum in place of the sum, or the sum in place of the maximum. */
-static inline bool exchange_reduction(struct mutant *m)
+static inline bool change_all_reduce_operator(struct mutant *m)
 {
     uint32_t op = draw_op_passing(m, is_all_reduce);
     if (op == IR_NONE)
         return false;
     give_own_shape(m->ir, op)->all_reduce.op ^= 1;
-    snprintf(m->what, sizeof m->what, "op %u (%s): the other reduction", op, kind_of(m->ir, op));
+    snprintf(m->what, sizeof m->what, "op %u (%s): the other reduction", op,
+             work_kind_name_of_op(m->ir, op));
     return true;
 }
 
@@ -352,7 +353,8 @@ static inline bool make_shape_of_an_op_wrong(struct mutant *m)
 {
     uint32_t op = draw_op_passing(m, shape_can_be_made_wrong);
     struct work *work = give_own_shape(m->ir, op);
-    snprintf(m->what, sizeof m->what, "op %u (%s): wrong shape", op, kind_of(m->ir, op));
+    snprintf(m->what, sizeof m->what, "op %u (%s): wrong shape", op,
+             work_kind_name_of_op(m->ir, op));
     switch (work->kind) {
     case WORK_ROPE:
     case WORK_ROPE_BACKWARD: { /* swaps the number of heads and the columns of a head */
@@ -415,7 +417,7 @@ static inline int64_t other_parameter_value(struct mutant *m, const struct work_
 
 /* Changes a parameter of an op. everywhere: of all ops of its kind that have the same value there; returns false if
  * that is only one op. */
-static inline bool change_scalar_parameter(struct mutant *m, bool everywhere)
+static inline bool change_op_parameter(struct mutant *m, bool everywhere)
 {
     struct ir *ir = m->ir;
     uint32_t op = draw_op_with_parameters(m), changed = 0;
@@ -431,18 +433,18 @@ static inline bool change_scalar_parameter(struct mutant *m, bool everywhere)
             changed++;
         }
     snprintf(m->what, sizeof m->what, "op %u (%s): %s %" PRId64 " instead of %" PRId64 ", %u ops",
-             op, kind_of(ir, op), p->name, value, old, changed);
+             op, work_kind_name_of_op(ir, op), p->name, value, old, changed);
     return !everywhere || changed > 1;
 }
 
-static inline bool change_scalar(struct mutant *m)
+static inline bool change_parameter_of_one_op(struct mutant *m)
 {
-    return change_scalar_parameter(m, false);
+    return change_op_parameter(m, false);
 }
 
-static inline bool change_scalars(struct mutant *m)
+static inline bool change_parameter_of_all_ops(struct mutant *m)
 {
-    return change_scalar_parameter(m, true);
+    return change_op_parameter(m, true);
 }
 
 /* Scales all gradients, and in half of the draws the loss, by one factor, as if they were summed over a step instead of
@@ -493,7 +495,8 @@ static inline bool change_op_phase_layer_or_step(struct mutant *m)
     struct op_table *t = &m->ir->op;
     uint32_t op = draw_below(m, t->count), which = draw_below(m, 6);
     uint16_t *number[] = {&t->layer[op], &t->chunk[op], &t->step[op], &t->micro[op]};
-    snprintf(m->what, sizeof m->what, "op %u (%s): label %u", op, kind_of(m->ir, op), which);
+    snprintf(m->what, sizeof m->what, "op %u (%s): label %u", op, work_kind_name_of_op(m->ir, op),
+             which);
     if (which == 0)
         t->phase[op] = (uint8_t)((t->phase[op] + 1) % PHASE_COUNT);
     else if (which == 1)
@@ -589,13 +592,13 @@ static const struct {
     {"wrong order", move_op_earlier, true},
     {"shifted view", shift_view, true},
     {"wrong buffer", replace_buffer, true},
-    {"wrong mask", exchange_mask, true},
-    {"wrong group", exchange_group, true},
-    {"wrong peer", exchange_peer, true},
-    {"wrong reduction", exchange_reduction, true},
+    {"wrong mask", change_attention_mask, true},
+    {"wrong group", change_communication_group, true},
+    {"wrong peer", change_message_peer, true},
+    {"wrong reduction", change_all_reduce_operator, true},
     {"wrong shape", make_shape_of_an_op_wrong, true},
-    {"wrong scalar", change_scalar, true},
-    {"wrong scalars", change_scalars, true},
+    {"wrong scalar", change_parameter_of_one_op, true},
+    {"wrong scalars", change_parameter_of_all_ops, true},
     {"wrong scale", scale_gradients, true},
     {"wrong type", change_dtype, true},
     {"wrong label", change_op_phase_layer_or_step, true},

@@ -164,7 +164,7 @@ enum { TOKENS_WITHOUT_KEYS = 2 };
 /* Returns random choices that are legal, of at most 4 ranks, and in mutation_dtype. */
 static inline struct choices draw_legal_choices(struct check_random *random)
 {
-    struct factors factors = factors_with_all_levels();
+    struct factor_level_counts factors = factors_with_all_levels();
     struct choices choices;
     struct diag why = {0};
     struct matrix_row product;
@@ -197,7 +197,7 @@ static inline bool make_and_judge_mutant(struct mutant_tally *tally, int kind,
             if (m.is_derived_again && m.list == NULL)
                 list_all_ops(&m);
             if (m.list != NULL)
-                write_mutant(&m, &anew);
+                build_schedule_of_mutant(&m, &anew);
             count_mutant_outcome(tally, mutations[kind].name, &m, m.list != NULL ? &anew : &ir,
                                  &choices, list);
         }

@@ -28,8 +28,8 @@ struct one_op {
     uint64_t count[CALL_OPERANDS_MAX];
 };
 
-static inline struct view one_op_buffer(struct one_op *o, struct bench_operand operand,
-                                        uint16_t binding)
+static inline struct view one_op_add_operand_buffer(struct one_op *o, struct bench_operand operand,
+                                                    uint16_t binding)
 {
     struct buffer_desc desc = {
         .stem = "x",
@@ -69,7 +69,7 @@ static inline bool one_op_build(struct one_op *o)
     o->reads = operands.read_count;
     o->writes = operands.write_count;
     for (uint32_t k = 0; k < o->writes; k++) {
-        write[k] = one_op_buffer(o, operands.write[k], binding);
+        write[k] = one_op_add_operand_buffer(o, operands.write[k], binding);
         o->write[k] = write[k].buffer.i;
         o->count[k] = operands.write[k].element_count;
         o->type[k] = operands.write[k].dtype;
@@ -79,7 +79,8 @@ static inline bool one_op_build(struct one_op *o)
         const struct bench_operand *operand = &operands.read[k];
         read[k] = operand->index_of_write_in_same_buffer >= 0
                       ? write[operand->index_of_write_in_same_buffer]
-                      : one_op_buffer(o, *operand, operand->dtype == DTYPE_I32 ? indices : binding);
+                      : one_op_add_operand_buffer(o, *operand,
+                                                  operand->dtype == DTYPE_I32 ? indices : binding);
         o->read[k] = read[k].buffer.i;
     }
     struct op_desc desc = {

@@ -142,7 +142,7 @@ static inline bool check_all_near(const char *label, const float *got, const dou
 typedef void plain_function(const struct work *work, const double *const *in, double *const *out);
 
 /* A plain loop, its inputs, and the weighted sum of its outputs that is differentiated. */
-struct plain_loop {
+struct plain_loop_call {
     plain_function *run;
     const struct work *work;
     double *in[4];
@@ -154,7 +154,7 @@ struct plain_loop {
 };
 
 /* Runs the loop, and returns the weighted sum of its outputs. */
-static inline double weighted_sum_of_outputs(const struct plain_loop *p)
+static inline double weighted_sum_of_outputs(const struct plain_loop_call *p)
 {
     double sum = 0;
     p->run(p->work, (const double *const *)p->in, p->out);
@@ -166,8 +166,8 @@ static inline double weighted_sum_of_outputs(const struct plain_loop *p)
 
 /* Checks that `got` is the gradient, with respect to input k, of the weighted sum of outputs, plus `before`
  * (NULL: nothing was there). It compares fewer than 120 elements, evenly spread. */
-static inline void check_gradient_by_differences(const char *label, struct plain_loop *p, int k,
-                                                 const float *got, const float *before,
+static inline void check_gradient_by_differences(const char *label, struct plain_loop_call *p,
+                                                 int k, const float *got, const float *before,
                                                  double tolerance)
 {
     int64_t count = p->input_elements[k], step = count > 60 ? count / 60 : 1;
@@ -189,20 +189,21 @@ static inline void check_gradient_by_differences(const char *label, struct plain
     free(want);
 }
 
-static inline void plain_loop_add_input(struct plain_loop *p, const float *data, int64_t count)
+static inline void plain_loop_add_input(struct plain_loop_call *p, const float *data, int64_t count)
 {
     p->input_elements[p->inputs] = count;
     p->in[p->inputs++] = copy_as_double(data, count);
 }
 
-static inline void plain_loop_add_output(struct plain_loop *p, int64_t count, const double *weight)
+static inline void plain_loop_add_output(struct plain_loop_call *p, int64_t count,
+                                         const double *weight)
 {
     p->output_elements[p->outputs] = count;
     p->weight[p->outputs] = weight;
     p->out[p->outputs++] = heap_zalloc((size_t)count + 1, sizeof(double));
 }
 
-static inline void plain_loop_release(struct plain_loop *p)
+static inline void plain_loop_release(struct plain_loop_call *p)
 {
     for (int i = 0; i < p->inputs; i++)
         free(p->in[i]);

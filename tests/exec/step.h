@@ -223,7 +223,7 @@ static inline void step_check_tensors_of_binding_kind(struct executed_step *step
         double worst = 0, largest = 1e-3 * overall;
         if (kind == BINDING_PARAM && step->stored != NULL && step->stored[t].codes != NULL)
             continue;
-        if (kind == BINDING_MASTER && !transformer_is_trained(&r->transformer, part->name))
+        if (kind == BINDING_MASTER && !transformer_is_tensor_trained(&r->transformer, part->name))
             continue;
         for (size_t k = 0; k < (size_t)(part->rows * part->cols); k++) {
             double difference = fabs(step->got[kind][t][k] - want[k]);

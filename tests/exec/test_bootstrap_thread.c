@@ -291,42 +291,45 @@ static void launchers_give_rank_and_process_count(void)
 /* ---- the port, and the processes that connect there ---- */
 
 /* A server of another protocol that holds a port, as the store of torchrun's agent does: it accepts a connection, reads
- * once, sends `says` and closes. */
+ * once, sends reply_text and closes. */
 struct foreign_server {
     int fd;
-    const char *says; /* NULL: nothing */
+    const char *reply_text; /* NULL: nothing */
     pthread_t thread;
 };
 
 static void *run_foreign_server(void *argument)
 {
-    const struct foreign_server *store = argument;
+    const struct foreign_server *fake_server = argument;
     for (;;) {
         char bytes[256];
-        int peer = accept(store->fd, NULL, NULL);
+        int peer = accept(fake_server->fd, NULL, NULL);
         if (peer < 0)
             return NULL;
         (void)!recv(peer, bytes, sizeof bytes, 0);
-        if (store->says != NULL)
-            (void)!send(peer, store->says, strlen(store->says), MSG_NOSIGNAL);
+        if (fake_server->reply_text != NULL)
+            (void)!send(peer, fake_server->reply_text, strlen(fake_server->reply_text),
+                        MSG_NOSIGNAL);
         close(peer);
     }
 }
 
-static bool foreign_server_open(struct foreign_server *store, uint16_t port, const char *says)
+static bool foreign_server_open(struct foreign_server *fake_server, uint16_t port,
+                                const char *reply_text)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
-    *store = (struct foreign_server){.fd = socket(AF_INET, SOCK_STREAM, 0), .says = says};
-    return bind(store->fd, (struct sockaddr *)(void *)&address, sizeof address) == 0 &&
-           listen(store->fd, 16) == 0 &&
-           pthread_create(&store->thread, NULL, run_foreign_server, store) == 0;
+    *fake_server =
+        (struct foreign_server){.fd = socket(AF_INET, SOCK_STREAM, 0), .reply_text = reply_text};
+    return bind(fake_server->fd, (struct sockaddr *)(void *)&address, sizeof address) == 0 &&
+           listen(fake_server->fd, 16) == 0 &&
+           pthread_create(&fake_server->thread, NULL, run_foreign_server, fake_server) == 0;
 }
 
-static void foreign_server_close(struct foreign_server *store)
+static void foreign_server_close(struct foreign_server *fake_server)
 {
-    shutdown(store->fd, SHUT_RDWR);
-    pthread_join(store->thread, NULL);
-    close(store->fd);
+    shutdown(fake_server->fd, SHUT_RDWR);
+    pthread_join(fake_server->thread, NULL);
+    close(fake_server->fd);
 }
 
 /* A process that connects, and what it is told. */
@@ -365,11 +368,11 @@ static void disconnect_all(struct caller *caller, size_t count)
 /* torchrun's agent already listens on MASTER_PORT when the processes start. */
 static void a_torchrun_agent_on_the_port_does_not_disturb(void)
 {
-    struct foreign_server store;
+    struct foreign_server torchrun_agent;
     struct caller caller[2] = {0};
     char port[16];
     uint16_t master = new_port();
-    if (!CHECK("the store has the port", foreign_server_open(&store, master, NULL)))
+    if (!CHECK("the store has the port", foreign_server_open(&torchrun_agent, master, NULL)))
         return;
     snprintf(port, sizeof port, "%d", master);
     setenv("MASTER_PORT", port, 1);
@@ -393,20 +396,22 @@ static void a_torchrun_agent_on_the_port_does_not_disturb(void)
         }
     }
     disconnect_all(caller, 2);
-    foreign_server_close(&store);
+    foreign_server_close(&torchrun_agent);
 }
 
 static void another_program_on_the_port_is_named_on_both_sides(void)
 {
-    static const char *const says[] = {NULL, "HTTP/1.1 400 Bad Request\r\n\r\n",
-                                       "longer than an answer: ................................."};
-    for (size_t k = 0; k < ARRAY_LEN(says); k++) {
-        struct foreign_server store;
+    static const char *const reply_texts[] = {
+        NULL, "HTTP/1.1 400 Bad Request\r\n\r\n",
+        "longer than an answer: ................................."};
+    for (size_t k = 0; k < ARRAY_LEN(reply_texts); k++) {
+        struct foreign_server other_program;
         uint16_t port = new_port();
         char first[256], second[256];
         struct caller caller[2] = {{.place = {0, 2, 0, "127.0.0.1", port, 0}, .timeout_s = 3},
                                    {.place = {1, 2, 1, "127.0.0.1", port, 0}, .timeout_s = 3}};
-        if (!CHECK("the store has the port", foreign_server_open(&store, port, says[k])))
+        if (!CHECK("the store has the port",
+                   foreign_server_open(&other_program, port, reply_texts[k])))
             return;
         connect_all(caller, 2);
         snprintf(first, sizeof first,
@@ -422,7 +427,7 @@ static void another_program_on_the_port_is_named_on_both_sides(void)
         CHECK_TEXT("rank 0", caller[0].diag.text ? caller[0].diag.text : "", first);
         CHECK_TEXT("rank 1", caller[1].diag.text ? caller[1].diag.text : "", second);
         disconnect_all(caller, 2);
-        foreign_server_close(&store);
+        foreign_server_close(&other_program);
     }
 }
 
@@ -479,8 +484,8 @@ static void connected_processes_hear_which_ranks_are_absent(void)
 
 /* Returns true once process `at` knows these numbers of ended ops and of busy processes, and the failed rank; gives up
  * after five seconds. */
-static bool hears_progress(struct caller *at, uint64_t own, uint64_t ended, uint32_t busy,
-                           uint32_t failed)
+static bool wait_until_progress_is_heard(struct caller *at, uint64_t own, uint64_t ended,
+                                         uint32_t busy, uint32_t failed)
 {
     static const struct timespec nap = {0, 20000000};
     for (int tries = 0; tries < 250; tries++) {
@@ -506,13 +511,13 @@ static void progress_reaches_all_processes(void)
     if (all) {
         for (uint32_t i = 0; i < COUNT; i++)
             (void)bootstrap_report_progress(caller[i].b, 10 * i, i == 2, false);
-        CHECK("rank 1 hears of rank 2", hears_progress(&caller[1], 10, 30, 1, 0));
-        CHECK("rank 0 hears of rank 2", hears_progress(&caller[0], 0, 30, 1, 0));
+        CHECK("rank 1 hears of rank 2", wait_until_progress_is_heard(&caller[1], 10, 30, 1, 0));
+        CHECK("rank 0 hears of rank 2", wait_until_progress_is_heard(&caller[0], 0, 30, 1, 0));
         (void)bootstrap_report_progress(caller[2].b, 25, false, true);
-        CHECK("a failure is known", hears_progress(&caller[1], 10, 35, 0, 3));
+        CHECK("a failure is known", wait_until_progress_is_heard(&caller[1], 10, 35, 0, 3));
         bootstrap_close(caller[2].b);
         caller[2].b = NULL;
-        CHECK("so is an end", hears_progress(&caller[0], 0, 35, 0, 3));
+        CHECK("so is an end", wait_until_progress_is_heard(&caller[0], 0, 35, 0, 3));
     }
     disconnect_all(caller, COUNT);
 }
@@ -554,13 +559,13 @@ static void a_process_that_is_stopped_is_noticed(void)
     if (all) {
         char mine = 0, got[COUNT];
         (void)bootstrap_report_progress(caller[2].b, 0, true, false);
-        CHECK("rank 2 is at work", hears_progress(&caller[1], 0, 0, 1, 0));
+        CHECK("rank 2 is at work", wait_until_progress_is_heard(&caller[1], 0, 0, 1, 0));
         pthread_mutex_lock(&caller[0].b->lock);
         caller[0].b->limits = (struct silence_limits){.silence_until_counted_idle_s = 0.3,
                                                       .silence_until_failure_s = 1};
         pthread_mutex_unlock(&caller[0].b->lock);
         atomic_store(&caller[2].b->must_quit, true); /* its heartbeats stop */
-        CHECK("then it is not", hears_progress(&caller[1], 0, 0, 0, 0));
+        CHECK("then it is not", wait_until_progress_is_heard(&caller[1], 0, 0, 0, 0));
         CHECK_INT("nobody waits for it",
                   bootstrap_all_gather(caller[0].b, &mine, got, 1, &caller[0].diag), STATUS_SYSTEM);
         CHECK_TEXT("rank 0", caller[0].diag.text ? caller[0].diag.text : "",

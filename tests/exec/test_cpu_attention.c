@@ -53,7 +53,7 @@ static struct work shape(enum work_kind kind, int64_t q, int64_t kv, int64_t hea
                          .attention = {q, kv, heads, kv_heads, dim, mask, offset, window}};
 }
 
-static const struct chain_row {
+static const struct attention_row {
     const char *label;
     int64_t q, kv, heads, kv_heads, dim;
     enum mask mask;
@@ -83,13 +83,13 @@ static void forward_agrees_with_its_definition(void)
 {
     struct check_random random = check_random_make();
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        const struct chain_row *r = &rows[i];
+        const struct attention_row *r = &rows[i];
         struct kernel_call t =
             kernel_call_new(shape(WORK_ATTENTION, r->q, r->kv, r->heads, r->kv_heads, r->dim,
                                   r->mask, r->offset, r->window),
                             &random);
         int64_t q = r->q * r->heads * r->dim, kv = r->kv * r->kv_heads * r->dim;
-        struct plain_loop p = {.run = plain_attention, .work = &t.work};
+        struct plain_loop_call p = {.run = plain_attention, .work = &t.work};
         plain_loop_add_input(&p, kernel_call_add_read(&t, q), q);
         plain_loop_add_input(&p, kernel_call_add_read(&t, kv), kv);
         plain_loop_add_input(&p, kernel_call_add_read(&t, kv), kv);
@@ -109,13 +109,13 @@ static void backward_agrees_with_differences(void)
 {
     struct check_random random = check_random_make();
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
-        const struct chain_row *r = &rows[i];
+        const struct attention_row *r = &rows[i];
         struct work work = shape(WORK_ATTENTION, r->q, r->kv, r->heads, r->kv_heads, r->dim,
                                  r->mask, r->offset, r->window);
         struct kernel_call f = kernel_call_new(work, &random), b = kernel_call_new(work, &random);
         int64_t q = r->q * r->heads * r->dim, kv = r->kv * r->kv_heads * r->dim;
         int64_t counts[3] = {q, kv, kv};
-        struct plain_loop p = {.run = plain_attention, .work = &f.work};
+        struct plain_loop_call p = {.run = plain_attention, .work = &f.work};
         b.work.kind = WORK_ATTENTION_BACKWARD;
         for (int k = 0; k < 3; k++) {
             plain_loop_add_input(&p, kernel_call_add_read(&f, counts[k]), counts[k]);

@@ -98,7 +98,7 @@ static void loss_and_gradient_agree(void)
     struct kernel_call f = random_loss_kernel_call(&random);
     float *loss = kernel_call_add_in_place_write(&f, 2), *lse = kernel_call_add_write(&f, ROWS);
     float *softmax = kernel_call_add_write(&f, ROWS * VOCAB);
-    struct plain_loop p = {.run = plain_loss, .work = &loss_work};
+    struct plain_loop_call p = {.run = plain_loss, .work = &loss_work};
     const double one = 1;
     plain_loop_add_input(&p, f.call.read[0].data, ROWS * VOCAB);
     plain_loop_add_output(&p, 1, &one);

@@ -31,7 +31,7 @@ static void products_agree_in_every_form(void)
             struct kernel_call t = kernel_call_new(
                 (struct work){.kind = WORK_MATMUL, .matmul = {m, n, k, form, bias, accumulate}},
                 &random);
-            struct plain_loop p = {.run = plain_matmul, .work = &t.work};
+            struct plain_loop_call p = {.run = plain_matmul, .work = &t.work};
             plain_loop_add_input(&p, kernel_call_add_read(&t, m * k), m * k);
             plain_loop_add_input(&p, kernel_call_add_read(&t, n * k), n * k);
             if (bias)
@@ -100,7 +100,7 @@ static void check_norm_against_plain_loops(const char *label, bool layer, int64_
     struct kernel_call f = kernel_call_new(work, random), b = kernel_call_new(work, random);
     b.work.kind = layer ? WORK_LAYERNORM_BACKWARD : WORK_RMSNORM_BACKWARD;
     b.work.rows.accumulate = accumulate;
-    struct plain_loop p = {.run = layer ? plain_layernorm : plain_rmsnorm, .work = &f.work};
+    struct plain_loop_call p = {.run = layer ? plain_layernorm : plain_rmsnorm, .work = &f.work};
 
     plain_loop_add_input(&p, kernel_call_add_read(&f, rows * cols), rows * cols);
     for (int k = 0; k < vectors; k++)
@@ -256,8 +256,8 @@ static void activations_agree_with_plain_loops(void)
             memcpy(kernel_call_add_read(&b, in), x, (size_t)in * sizeof *x);
             float *dx = kernel_call_add_write(&b, in);
             kernel_call_run(&b);
-            struct plain_loop p = {.run = gated ? plain_gated_activation : plain_ungated_activation,
-                                   .work = &f.work};
+            struct plain_loop_call p = {
+                .run = gated ? plain_gated_activation : plain_ungated_activation, .work = &f.work};
             plain_loop_add_input(&p, x, in);
             plain_loop_add_output(&p, out, dy);
             weighted_sum_of_outputs(&p);

@@ -14,7 +14,7 @@
 enum { SKIPPED = 77 };
 
 /* The format is cuDNN's own and undocumented; cuDNN 9.8 and later read it. */
-#define DEVICE(name, version, l2, shared, sms, clock, memory)                                      \
+#define CUDNN_DEVICE_JSON(name, version, l2, shared, sms, clock, memory)                           \
     "{\"cudaDeviceId\":0,\"deviceName\":\"" name "\",\"deviceVer\":" version                       \
     ",\"driverVer\":13000,\"isTccDriver\":0,\"l2CacheSize\":" l2                                   \
     ",\"maxBlockSize\":[1024,1024,64],\"maxCtasPerSM\":32,"                                        \
@@ -29,10 +29,13 @@ static const struct {
     const char *name, *json;
     int sm;
 } devices[] = {
-    {"sm_90", DEVICE("NVIDIA H200", "900", "62914560", "232448", "132", "1980000", "150000000000"),
+    {"sm_90",
+     CUDNN_DEVICE_JSON("NVIDIA H200", "900", "62914560", "232448", "132", "1980000",
+                       "150000000000"),
      90},
     {"sm_80",
-     DEVICE("NVIDIA A100-SXM4-80GB", "800", "41943040", "166912", "108", "1410000", "85000000000"),
+     CUDNN_DEVICE_JSON("NVIDIA A100-SXM4-80GB", "800", "41943040", "166912", "108", "1410000",
+                       "85000000000"),
      80},
 };
 

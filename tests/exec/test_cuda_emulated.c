@@ -24,7 +24,7 @@ enum { MUTANTS = 8 };
  * (exec/cuda/epilogues.h), those of mutants have not. */
 static void schedules_compute_the_reference(void)
 {
-    const struct factors factors = factors_with_all_levels();
+    const struct factor_level_counts factors = factors_with_all_levels();
     struct matrix_rows *rows = rows_covering_pairs(&factors, 1);
     matrix_epilogues = true;
     check_rows(rows, true, 80);

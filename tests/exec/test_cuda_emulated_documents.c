@@ -120,7 +120,7 @@ static enum status check_only_first_row_of_o_is_set(void *user, const struct exe
                                                     struct diag *diag)
 {
     (void)diag;
-    if (strcmp(buffer->ir->bundle[buffer->binding->bundle].name, "o") != 0)
+    if (strcmp(buffer->ir->bundle[buffer->buffer_binding->bundle].name, "o") != 0)
         return STATUS_OK;
     for (uint64_t i = 0; i < ROWS * HEAD; i++)
         CHECK_CLOSE("o", number_read_element(buffer->data, buffer->dtype, i), i < HEAD ? 1 : 0, 0);

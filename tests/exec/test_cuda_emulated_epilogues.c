@@ -128,7 +128,7 @@ static void adjacent_ops_are_joined_if_no_wait_separates_them(void)
 
 static const struct {
     const char *label, *ops;
-    bool wanted;
+    bool is_joined;
 } norms[] = {
     {"RMS norm of a sum",
      OP_ADD_TWO_TENSORS "op 1 rmsnorm compute rows=32 cols=16 reads r1 g0 writes n0 s0[0:32]\n",
@@ -178,7 +178,7 @@ static void norms_are_joined_to_sums(void)
             while (ir.op.kind[sum] != WORK_ADD)
                 sum++;
             CHECK_INT(norms[i].label, epilogue_addition_can_compute_norm(&ir, sum),
-                      norms[i].wanted);
+                      norms[i].is_joined);
         } else {
             fputs(diag.text, stderr);
         }

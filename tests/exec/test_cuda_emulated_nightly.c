@@ -7,7 +7,7 @@
 
 static void every_pair_of_choices_computes_the_reference(void)
 {
-    const struct factors factors = factors_with_all_levels();
+    const struct factor_level_counts factors = factors_with_all_levels();
     struct matrix_rows *rows = rows_covering_pairs(&factors, 1);
     check_rows(rows, true, 0);
     rows_free(rows);

@@ -36,7 +36,7 @@ enum { LAUNCHED = 3 + 3 + 1, WORKED = 6 + 6 };
 static const struct {
     const char *label, *ops; /* the trace header's cupti_ops; NULL: the run fails */
     size_t rows;
-    struct emulated_cupti_faults wrong;
+    struct emulated_cupti_faults cupti_faults;
     const char *message;
 } rows[] = {
     /* label, ops, rows, wrong, message */
@@ -52,7 +52,7 @@ static const struct {
     {"records that found no room",
      NULL,
      0,
-     {.drops = 2},
+     {.dropped_records = 2},
      "hand.ir: error: the step cannot be timed: CUPTI dropped 2 records for want of memory; events "
      "can time it (without --cupti)\n"},
     {"a flush that fails",
@@ -92,7 +92,7 @@ static void ops_with_lost_records_have_no_time(void)
         struct hand h;
         if (hand_load(&h, text)) {
             h.options.records_trace = h.options.times_by_cupti = true;
-            emulated_cupti_faults = rows[i].wrong;
+            emulated_cupti_faults = rows[i].cupti_faults;
             hand_run_and_check_message(rows[i].label, &h,
                                        rows[i].ops != NULL ? STATUS_OK : STATUS_SYSTEM,
                                        rows[i].message);
@@ -159,7 +159,7 @@ static void records_of_another_run_are_forgotten(void)
 static const struct {
     const char *call, *words;
     enum status status;
-    int after; /* number of these calls that succeed before the one that fails */
+    int calls_before_failure; /* number of these calls that succeed before the one that fails */
 } failing_runtime_calls[] = {
     {"cudaDeviceSynchronize", "cudaDeviceSynchronize: error: ", STATUS_SYSTEM, 0},
     {"cudaDeviceSynchronize",
@@ -229,7 +229,7 @@ static void refused_calls_are_named(void)
             h.options.records_trace = true;
             h.options.hogged_sm_count = 1;
             emulator_fails = failing_runtime_calls[i].call;
-            emulator_fails_after = failing_runtime_calls[i].after;
+            emulator_fails_after = failing_runtime_calls[i].calls_before_failure;
             CHECK_INT(failing_runtime_calls[i].call, hand_run(&h), failing_runtime_calls[i].status);
             if (!CHECK(failing_runtime_calls[i].call,
                        h.diag.text != NULL &&

@@ -26,7 +26,7 @@ static bool library_opens(enum nvidia_library library, struct diag *diag)
 #endif
 #ifdef HAVE_CUPTI
     case NVIDIA_CUPTI:
-        return cupti_library(diag) != NULL;
+        return cupti_open_library(diag) != NULL;
 #endif
     default:
         return false;

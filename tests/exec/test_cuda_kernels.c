@@ -309,7 +309,7 @@ static size_t cpu_scratch_of(const struct call *call)
 
 /* Lists of rows that context ranks exchange: as a rank's assignment has them, and as its kernels read them. */
 struct exchanged_row_lists {
-    struct assignment_needed_rows rows;
+    struct assignment_exchanged_rows rows;
     int64_t first[2][2], row[MOVED_LIST_COUNT][50], held[50];
     struct cuda_moved_row_pair pair[MOVED_LIST_COUNT][50];
     struct cuda_moved_row_pairs pairs[MOVED_LIST_COUNT];
@@ -331,7 +331,7 @@ static void draw_row_lists(struct exchanged_row_lists *l, int64_t most)
         if (which < MOVED_HELD)
             l->first[which][1] = count;
     }
-    l->rows = (struct assignment_needed_rows){
+    l->rows = (struct assignment_exchanged_rows){
         .sent = {l->first[MOVED_SENT], l->row[MOVED_SENT]},
         .received = {l->first[MOVED_RECEIVED], l->row[MOVED_RECEIVED]},
         .held = {l->pairs[MOVED_HELD].count, l->held, l->row[MOVED_HELD]},
@@ -392,7 +392,7 @@ static int64_t max_rows_of_moved_lists(const struct work *work)
     return !moves ? -1 : rows < to ? rows : to;
 }
 
-static void compare(enum work_kind kind, enum dtype dtype)
+static void compare_kernel_with_cpu(enum work_kind kind, enum dtype dtype)
 {
     struct work work = draw_supported_work(kind);
     struct dealing dealing = {.begin = {0}};
@@ -442,7 +442,7 @@ static void compare(enum work_kind kind, enum dtype dtype)
     }
     if (max_rows_of_moved_lists(&work) >= 0) {
         draw_row_lists(&lists, draw(0, 3) > 0 ? max_rows_of_moved_lists(&work) : 0);
-        cpu.call.needed_rows = &lists.rows;
+        cpu.call.exchanged_rows = &lists.rows;
         place.moved_row_pair_lists = lists.pairs;
     }
     CHECK(label, cpu_compute_call(&cpu.call, cpu_memory) == NULL);
@@ -473,7 +473,7 @@ static void kernels_compute_what_the_processor_does(void)
     for (int kind = 0; kind < WORK_KIND_COUNT; kind++)
         for (int i = 0; i < SHAPES && cuda_compute_rows[kind].run != NULL; i++) {
             emulator_backwards = i % 2;
-            compare((enum work_kind)kind, dtypes[i % 3]);
+            compare_kernel_with_cpu((enum work_kind)kind, dtypes[i % 3]);
         }
     emulator_backwards = 0;
 }

@@ -72,7 +72,7 @@ static bool copy_ends_without_fault(void *to, const void *from)
     pid_t child = fork();
     if (child == 0) {
         fclose(stderr);
-        emulator_copy_16(to, from);
+        emulator_copy_16_bytes(to, from);
         _exit(0);
     }
     int status = 0;

@@ -39,7 +39,7 @@ static void libraries_have_the_functions(void)
     check_library_has_all_functions("NCCL", nccl_open(&diag), &diag);
 #endif
 #ifdef HAVE_CUPTI
-    check_library_has_all_functions("CUPTI", cupti_library(&diag), &diag);
+    check_library_has_all_functions("CUPTI", cupti_open_library(&diag), &diag);
 #endif
     diag_release(&diag);
 }

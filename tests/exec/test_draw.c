@@ -152,7 +152,7 @@ static void loss_does_not_depend_on_the_layout(void)
 /* Sums over a run's parameters. wrong: number of elements of norms that are not 1, and of biases that are not 0, unless
  * the weights are flat. */
 struct seen {
-    bool flat; /* the weights were drawn with options.draws_weights_near_zero */
+    bool weights_near_zero; /* the weights were drawn with options.draws_weights_near_zero */
     uint32_t wrong;
     double squares
         [64]; /* by tensor: the sum of the squares of a matrix's elements, times its columns */
@@ -174,11 +174,12 @@ static void check_block_of_drawn_weights(void *context, const struct bindings_bl
             number_read_element(block_check->buffer->data, (enum dtype)block_check->buffer->dtype,
                                 b->buffer_offset + i);
         block_check->seen->wrong +=
-            !block_check->seen->flat && ((norm && x != 1) || (bias && x != 0));
+            !block_check->seen->weights_near_zero && ((norm && x != 1) || (bias && x != 0));
         block_check->seen->squares[b->tensor % 64] +=
             x * x *
-            (block_check->seen->flat ? 1 / (TRAINING_FLAT_DEVIATION * TRAINING_FLAT_DEVIATION)
-                                     : (double)tensor->cols);
+            (block_check->seen->weights_near_zero
+                 ? 1 / (TRAINING_NEAR_ZERO_DEVIATION * TRAINING_NEAR_ZERO_DEVIATION)
+                 : (double)tensor->cols);
         block_check->seen->count[b->tensor % 64]++;
     }
 }
@@ -214,7 +215,7 @@ static void initial_weights_have_usual_values(void)
     for (size_t n = 0; n < 2 * ARRAY_LEN(layouts); n++) {
         const size_t i = n / 2;
         struct run run;
-        struct seen seen = {.flat = n % 2 == 1};
+        struct seen seen = {.weights_near_zero = n % 2 == 1};
         struct exec_result result = {0};
         struct both_trainings both_trainings = {&run.training, &seen};
         const struct exec_io io = {.user = &both_trainings,
@@ -225,7 +226,7 @@ static void initial_weights_have_usual_values(void)
         const struct exec_options options = {
             .model = {1e-5, 1e4}, .adamw = {0, 0.9, 0.95, 1e-8, 0, 0, 1}, .stall_limit_s = 60};
         if (make_training_run(&run, i, 1, NULL)) {
-            run.training.options.draws_weights_near_zero = seen.flat;
+            run.training.options.draws_weights_near_zero = seen.weights_near_zero;
             CHECK_INT(layouts[i].label, exec_run(&run.ir, "run", &options, &io, &result, &run.diag),
                       STATUS_OK);
             CHECK_INT(layouts[i].label, seen.wrong, 0);

@@ -114,7 +114,7 @@ static void shared_experts_compute_the_reference_beside_any_exchange(void)
     /* values of --activations; each with weights of copies that the sums apply, and with weights that the activation
      * applies */
     const int sets = 4;
-    for (int shared = SHARED_EXPERTS_BEFORE; shared < SHARED_EXPERTS_COUNT; shared++)
+    for (int shared = SHARED_EXPERTS_BEFORE_ROUTED; shared < SHARED_EXPERTS_COUNT; shared++)
         for (int i = 0; i < 2 * sets; i++) {
             const int activations = i % sets;
             struct transformer model = expert_base;

@@ -4,7 +4,8 @@
 #include "tests/exec/matrix.h"
 
 /* Advances to the next product of the factors from strategy to subsequences. Returns false after the last. */
-static bool advance_product_of_choices(struct matrix_row *product, const struct factors *factors)
+static bool advance_product_of_choices(struct matrix_row *product,
+                                       const struct factor_level_counts *factors)
 {
     for (int f = FACTOR_STRATEGY; f < FACTOR_HSDP_SHARD; f++) {
         if (++product->level[f] < factors->levels[f])
@@ -17,7 +18,7 @@ static bool advance_product_of_choices(struct matrix_row *product, const struct 
 /* Draws the other factors of a product until it is legal, up to 40 times: some draws do not fit (a shard that
  * does not divide, a shard without HSDP). Returns false when none is legal. */
 static bool turn(struct choices *choices, const struct matrix_row *product,
-                 const struct factors *factors, struct check_random *random)
+                 const struct factor_level_counts *factors, struct check_random *random)
 {
     struct diag why = {0};
     bool legal = false;
@@ -50,7 +51,7 @@ static bool is_covered_by_other_product(const struct matrix_row *product,
 
 static void every_product_of_choices_computes_the_reference(void)
 {
-    const struct factors factors = factors_with_all_levels();
+    const struct factor_level_counts factors = factors_with_all_levels();
     struct check_random random = check_random_make();
     struct matrix_row product = {{0}};
     size_t exact = 0, refused = 0;

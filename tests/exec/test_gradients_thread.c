@@ -4,7 +4,7 @@
 
 static void no_pair_of_choices_races(void)
 {
-    struct factors factors = factors_with_all_levels();
+    struct factor_level_counts factors = factors_with_all_levels();
     factors.levels[FACTOR_MODEL] = 3;
     factors.levels[FACTOR_RANKS] = 4;
     factors.levels[FACTOR_HP] = 4;

@@ -105,7 +105,7 @@ static void work_on_megabytes_takes_its_time(void)
     }
 }
 
-static void the_set_holds_every_kind_and_its_points_are_read_back(void)
+static void bench_set_holds_every_kind_of_work(void)
 {
     struct arena arena = {0};
     const struct microbench_case *cases;
@@ -400,7 +400,7 @@ static void a_limit_of_time_is_kept(void)
             continue;
         taken++;
         spent_s += guess_s + besides_s;
-        microbench_spend_time_budget(&budget, guess_s, guess_s + besides_s);
+        microbench_record_spent_time(&budget, guess_s, guess_s + besides_s);
     }
     CHECK("within it", spent_s <= 100 && spent_s > 97);
     CHECK("most of them cheap", taken > 60);
@@ -449,8 +449,7 @@ static const struct check_case cases[] = {
     {"a limit of time is kept", a_limit_of_time_is_kept},
     {"every kind can be timed", every_kind_can_be_timed},
     {"work on megabytes takes its time", work_on_megabytes_takes_its_time},
-    {"the set holds every kind and its points are read back",
-     the_set_holds_every_kind_and_its_points_are_read_back},
+    {"the set holds every kind and its points are read back", bench_set_holds_every_kind_of_work},
     {"work is timed in company", work_is_timed_beside_other_kernels},
     {"emulated links take their time", emulated_links_take_their_time},
     {"what cannot be timed is refused", what_cannot_be_timed_is_refused},

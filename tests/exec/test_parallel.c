@@ -14,7 +14,7 @@ enum { COUNT = 1000, THREADS = 4 };
 struct visit_counts {
     pthread_mutex_t lock;
     uint32_t parts, seen[COUNT];
-    bool aligned;
+    bool parts_begin_aligned;
     uint64_t least_part_size;
     pthread_barrier_t *barrier_of_parts; /* NULL: parts do not wait for each other */
 };
@@ -26,7 +26,7 @@ static void count_visits(void *context, uint64_t begin, uint64_t end)
         pthread_barrier_wait(v->barrier_of_parts);
     pthread_mutex_lock(&v->lock);
     v->parts++;
-    v->aligned = v->aligned && begin % v->least_part_size == 0;
+    v->parts_begin_aligned = v->parts_begin_aligned && begin % v->least_part_size == 0;
     for (uint64_t i = begin; i < end; i++)
         v->seen[i]++;
     pthread_mutex_unlock(&v->lock);
@@ -46,11 +46,11 @@ static void parts_cover_a_loop_once(void)
     };
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct visit_counts v = {.lock = PTHREAD_MUTEX_INITIALIZER,
-                                 .aligned = true,
+                                 .parts_begin_aligned = true,
                                  .least_part_size = rows[i].least_part_size};
         parallel_for(rows[i].threads, rows[i].count, rows[i].least_part_size, count_visits, &v);
         CHECK_INT(rows[i].label, v.parts, rows[i].parts);
-        CHECK(rows[i].label, v.aligned);
+        CHECK(rows[i].label, v.parts_begin_aligned);
         uint32_t wrong = 0;
         for (uint64_t k = 0; k < COUNT; k++)
             wrong += v.seen[k] != (k < rows[i].count);
@@ -63,7 +63,7 @@ static void parts_of_loop_run_in_parallel(void)
     pthread_barrier_t barrier_of_parts;
     pthread_barrier_init(&barrier_of_parts, NULL, THREADS);
     struct visit_counts v = {.lock = PTHREAD_MUTEX_INITIALIZER,
-                             .aligned = true,
+                             .parts_begin_aligned = true,
                              .least_part_size = 1,
                              .barrier_of_parts = &barrier_of_parts};
     parallel_for(THREADS, COUNT, 1, count_visits,

@@ -40,14 +40,14 @@ static const struct transformer deep_models[] = {
      .tied_head = true},
 };
 
-struct chain_row {
+struct pipeline_row {
     int pipeline, weights, activations;
     int64_t pp, dp, hp, units, subsequences;
     int model;
     const char *profile;
 };
 
-static struct request request_of(const struct chain_row *row)
+static struct request request_of(const struct pipeline_row *row)
 {
     return (struct request){
         .model = &deep_models[row->model],
@@ -71,7 +71,7 @@ static struct request request_of(const struct chain_row *row)
     };
 }
 
-static void check_chain_row(const struct chain_row *row)
+static void check_pipeline_row(const struct pipeline_row *row)
 {
     struct request request = request_of(row);
     check_request_if_sampled_today(&request, DAYS);
@@ -83,7 +83,7 @@ static void every_pipeline_computes_the_reference(void)
         bool pieces = pipeline_of_choice((enum pipeline_choice)p)->has_subsequences;
         for (int model = 0; model < 2; model++)
             for (int64_t pp = 2; pp <= 4; pp += 2)
-                check_chain_row(&(struct chain_row){
+                check_pipeline_row(&(struct pipeline_row){
                     .pipeline = p,
                     .weights = CHOICE_WEIGHTS_REPLICATED,
                     .activations = pp == 2 ? CHOICE_ACTIVATIONS_KEEP : CHOICE_ACTIVATIONS_FULL,
@@ -103,17 +103,17 @@ static void weights_choices_of_stages_compute_reference(void)
     for (int p = CHOICE_PIPELINE_1F1B; p < CHOICE_PIPELINE_MSP; p++) {
         bool pieces = pipeline_of_choice((enum pipeline_choice)p)->has_subsequences;
         for (int weights = 0; weights < CHOICE_WEIGHTS_COUNT; weights++)
-            check_chain_row(
-                &(struct chain_row){.pipeline = p,
-                                    .weights = weights,
-                                    .activations = (p + weights) % CHOICE_ACTIVATIONS_COUNT,
-                                    .pp = 2,
-                                    .dp = 2,
-                                    .hp = 1 + p % 2,
-                                    .units = 2,
-                                    .subsequences = pieces ? 4 : 1,
-                                    .model = (p + weights) % 2,
-                                    .profile = weights % 2 == 0 ? "ideal" : "deepspeed"});
+            check_pipeline_row(
+                &(struct pipeline_row){.pipeline = p,
+                                       .weights = weights,
+                                       .activations = (p + weights) % CHOICE_ACTIVATIONS_COUNT,
+                                       .pp = 2,
+                                       .dp = 2,
+                                       .hp = 1 + p % 2,
+                                       .units = 2,
+                                       .subsequences = pieces ? 4 : 1,
+                                       .model = (p + weights) % 2,
+                                       .profile = weights % 2 == 0 ? "ideal" : "deepspeed"});
     }
 }
 
@@ -125,7 +125,7 @@ static void micro_batch_sequences_share_lengths(void)
                                     CHOICE_PIPELINE_INTERLEAVED, CHOICE_PIPELINE_ZB_V};
     for (size_t i = 0; i < ARRAY_LEN(pipelines); i++)
         for (int model = 0; model < 2; model++) {
-            struct chain_row row = {
+            struct pipeline_row row = {
                 .pipeline = pipelines[i],
                 .weights = model == 0 ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_ZERO3,
                 .activations = i % 2 == 0 ? CHOICE_ACTIVATIONS_FULL : CHOICE_ACTIVATIONS_RATIO,
@@ -153,7 +153,7 @@ static void subsequences_compute_the_reference(void)
 {
     for (int64_t pieces = 2; pieces <= 8; pieces *= 2)
         for (int wide = 0; wide < 2; wide++) {
-            struct chain_row row = {
+            struct pipeline_row row = {
                 .pipeline = pieces == 8 ? CHOICE_PIPELINE_SEQ1F1B : CHOICE_PIPELINE_NONE,
                 .weights = CHOICE_WEIGHTS_ZERO2,
                 .activations = (int)(pieces / 2 + wide) % CHOICE_ACTIVATIONS_COUNT,
@@ -177,16 +177,16 @@ static void stages_of_tensor_ranks_compute_the_reference(void)
 {
     for (int p = CHOICE_PIPELINE_1F1B; p < CHOICE_PIPELINE_MSP; p++) {
         bool pieces = pipeline_of_choice((enum pipeline_choice)p)->has_subsequences;
-        struct chain_row row = {.pipeline = p,
-                                .weights = p % CHOICE_WEIGHTS_COUNT,
-                                .activations = p % CHOICE_ACTIVATIONS_COUNT,
-                                .pp = 2,
-                                .dp = 1 + p % 2,
-                                .hp = 1,
-                                .units = 2,
-                                .subsequences = pieces ? 4 : 1,
-                                .model = p % 2,
-                                .profile = "megatron"};
+        struct pipeline_row row = {.pipeline = p,
+                                   .weights = p % CHOICE_WEIGHTS_COUNT,
+                                   .activations = p % CHOICE_ACTIVATIONS_COUNT,
+                                   .pp = 2,
+                                   .dp = 1 + p % 2,
+                                   .hp = 1,
+                                   .units = 2,
+                                   .subsequences = pieces ? 4 : 1,
+                                   .model = p % 2,
+                                   .profile = "megatron"};
         struct request request = request_of(&row);
         request.strategy = "megatron-sp";
         request.tp = 2;
@@ -200,16 +200,16 @@ static void subsequence_lengths_may_differ(void)
 {
     static const int64_t lengths[] = {10, 2, 14, 6};
     for (int tensor = 0; tensor < 2; tensor++) {
-        struct chain_row row = {.pipeline = CHOICE_PIPELINE_SEQ1F1B,
-                                .weights = CHOICE_WEIGHTS_ZERO1,
-                                .activations = CHOICE_ACTIVATIONS_FULL,
-                                .pp = 2,
-                                .dp = 1,
-                                .hp = 2,
-                                .units = 2,
-                                .subsequences = 4,
-                                .model = tensor,
-                                .profile = tensor ? "megatron" : "deepspeed"};
+        struct pipeline_row row = {.pipeline = CHOICE_PIPELINE_SEQ1F1B,
+                                   .weights = CHOICE_WEIGHTS_ZERO1,
+                                   .activations = CHOICE_ACTIVATIONS_FULL,
+                                   .pp = 2,
+                                   .dp = 1,
+                                   .hp = 2,
+                                   .units = 2,
+                                   .subsequences = 4,
+                                   .model = tensor,
+                                   .profile = tensor ? "megatron" : "deepspeed"};
         struct request request = request_of(&row);
         request.subsequence_tokens = lengths;
         if (tensor) {
@@ -239,16 +239,17 @@ static void shared_subsequences_compute_the_reference(void)
          k++) {
         size_t i = k % ARRAY_LEN(rows), j = k / ARRAY_LEN(rows);
         int helpers = (int)(j % MSP_WEIGHTS_COUNT);
-        struct chain_row row = {.pipeline = CHOICE_PIPELINE_MSP,
-                                .weights = i % 2 ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_REPLICATED,
-                                .activations = (int)(i + 1) % CHOICE_ACTIVATIONS_COUNT,
-                                .pp = rows[i].pp,
-                                .dp = 1 + (int64_t)(i % 2),
-                                .hp = 1,
-                                .units = 1 + (int64_t)(i % 3 == 1),
-                                .subsequences = rows[i].subsequences,
-                                .model = (int)i % 2,
-                                .profile = i % 2 ? "megatron" : "ideal"};
+        struct pipeline_row row = {.pipeline = CHOICE_PIPELINE_MSP,
+                                   .weights =
+                                       i % 2 ? CHOICE_WEIGHTS_ZERO1 : CHOICE_WEIGHTS_REPLICATED,
+                                   .activations = (int)(i + 1) % CHOICE_ACTIVATIONS_COUNT,
+                                   .pp = rows[i].pp,
+                                   .dp = 1 + (int64_t)(i % 2),
+                                   .hp = 1,
+                                   .units = 1 + (int64_t)(i % 3 == 1),
+                                   .subsequences = rows[i].subsequences,
+                                   .model = (int)i % 2,
+                                   .profile = i % 2 ? "megatron" : "ideal"};
         struct request request = request_of(&row);
         request.seq = (rows[i].pp == 2 ? 4 : 12) * rows[i].subsequences;
         request.helpers = helpers;
@@ -278,16 +279,16 @@ static void stages_of_tensor_ranks_share_subsequences(void)
     for (size_t k = 0; k < ARRAY_LEN(shared_unit_counts) * MSP_WEIGHTS_COUNT * ARRAY_LEN(rows);
          k++) {
         size_t i = k % ARRAY_LEN(rows), j = k / ARRAY_LEN(rows);
-        struct chain_row row = {.pipeline = CHOICE_PIPELINE_MSP,
-                                .weights = rows[i].weights,
-                                .activations = rows[i].activations,
-                                .pp = rows[i].pp,
-                                .dp = rows[i].dp,
-                                .hp = 1,
-                                .units = 1 + (int64_t)(i == 1),
-                                .subsequences = rows[i].subsequences,
-                                .model = rows[i].model,
-                                .profile = rows[i].profile};
+        struct pipeline_row row = {.pipeline = CHOICE_PIPELINE_MSP,
+                                   .weights = rows[i].weights,
+                                   .activations = rows[i].activations,
+                                   .pp = rows[i].pp,
+                                   .dp = rows[i].dp,
+                                   .hp = 1,
+                                   .units = 1 + (int64_t)(i == 1),
+                                   .subsequences = rows[i].subsequences,
+                                   .model = rows[i].model,
+                                   .profile = rows[i].profile};
         struct request request = request_of(&row);
         request.strategy = "megatron-sp";
         request.tp = rows[i].tp;

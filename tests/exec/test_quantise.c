@@ -15,7 +15,7 @@ static const char *word(struct json_node object, const char *key)
 }
 
 /* Returns the number i of a text of numbers of `digits` hexadecimal digits. */
-static uint32_t hexadecimal(const char *text, size_t i, int digits)
+static uint32_t parse_nth_hex_number(const char *text, size_t i, int digits)
 {
     char one[9] = {0};
     memcpy(one, text + i * (size_t)digits, (size_t)digits);
@@ -27,7 +27,7 @@ static float *floats(const char *text, size_t *count)
     *count = strlen(text) / 8;
     float *x = heap_alloc(*count, sizeof *x);
     for (size_t i = 0; i < *count; i++) {
-        const uint32_t bits = hexadecimal(text, i, 8);
+        const uint32_t bits = parse_nth_hex_number(text, i, 8);
         memcpy(&x[i], &bits, sizeof bits);
     }
     return x;
@@ -43,7 +43,7 @@ static void check_casts(struct json_node root, enum dtype dtype)
     for (size_t i = 0; i < count; i++) {
         uint8_t code;
         number_from_f32(&code, dtype, &from[i], 1);
-        wrong += code != hexadecimal(to, i, 2);
+        wrong += code != parse_nth_hex_number(to, i, 2);
     }
     CHECK(dtype_name(dtype), count > 900);
     CHECK_INT(dtype_name(dtype), (int64_t)wrong, 0);
@@ -51,8 +51,8 @@ static void check_casts(struct json_node root, enum dtype dtype)
 }
 
 /* Returns a kernel call that has quantised a copy of x. */
-static struct kernel_call quantised(const float *x, int64_t rows, int64_t cols, struct work work,
-                                    enum dtype dtype)
+static struct kernel_call run_quantise_call(const float *x, int64_t rows, int64_t cols,
+                                            struct work work, enum dtype dtype)
 {
     struct kernel_call t = kernel_call_new(work, NULL);
     const enum scaling scaling = (enum scaling)work.quantise.scaling;
@@ -72,7 +72,7 @@ static struct kernel_call quantised(const float *x, int64_t rows, int64_t cols, 
     return t;
 }
 
-static void check_matrix(struct json_node root, struct json_node row, const float *x)
+static void check_quantised_matrix(struct json_node root, struct json_node row, const float *x)
 {
     int64_t rows = 0, cols = 0;
     enum dtype dtype = DTYPE_COUNT;
@@ -85,7 +85,7 @@ static void check_matrix(struct json_node root, struct json_node row, const floa
     while (scaling < values->value_count && strcmp(values->value_names[scaling], name) != 0)
         scaling++;
     const bool down = strcmp(word(row, "rule"), "down") == 0;
-    struct kernel_call t = quantised(
+    struct kernel_call t = run_quantise_call(
         x, rows, cols,
         (struct work){.kind = WORK_QUANTISE, .quantise = {rows, cols, scaling, 0, 0, 0, down}},
         dtype);
@@ -94,11 +94,11 @@ static void check_matrix(struct json_node root, struct json_node row, const floa
     const int digits = 2 * (int)dtype_bytes((enum dtype)of->dtype);
     int64_t wrong = 0, wrong_scales = 0;
     for (size_t i = 0; i < (size_t)(rows * cols); i++)
-        wrong += ((const uint8_t *)t.call.write[0].data)[i] != hexadecimal(codes, i, 2);
+        wrong += ((const uint8_t *)t.call.write[0].data)[i] != parse_nth_hex_number(codes, i, 2);
     for (size_t i = 0; i < of->element_count; i++) {
         uint32_t bits = 0;
         memcpy(&bits, (const char *)of->data + i * (size_t)digits / 2, (size_t)digits / 2);
-        wrong_scales += bits != hexadecimal(scales, i, digits);
+        wrong_scales += bits != parse_nth_hex_number(scales, i, digits);
     }
     CHECK_INT(name, (int64_t)of->element_count, (int64_t)strlen(scales) / digits);
     CHECK_INT(name, wrong, 0);
@@ -121,7 +121,7 @@ static void numbers_are_those_of_pytorch(void)
     float *x = floats(word(root, "x"), &count);
     CHECK_INT("matrices", (int64_t)json_element_count(rows), 12);
     for (size_t i = 0; i < json_element_count(rows); i++)
-        check_matrix(root, json_element_at(rows, i), x);
+        check_quantised_matrix(root, json_element_at(rows, i), x);
     free(x);
     json_release(&json);
     text_release(&text);
@@ -169,14 +169,14 @@ static void turned_copies_are_of_the_transpose(void)
             x[i * COLS + j] = turned[j * ROWS + i] = (float)(2 * check_random_double(&random) - 1);
     for (int64_t scaling = SCALING_TENSOR; scaling <= SCALING_MX; scaling++) {
         struct work work = {.kind = WORK_QUANTISE, .quantise = {COLS, ROWS, scaling, 0, 0, 0, 0}};
-        struct kernel_call plain = quantised(turned, COLS, ROWS, work, DTYPE_E4M3);
+        struct kernel_call plain = run_quantise_call(turned, COLS, ROWS, work, DTYPE_E4M3);
         work.quantise.rows = ROWS;
         work.quantise.cols = COLS;
         work.quantise.turned = 1;
-        struct kernel_call alone = quantised(x, ROWS, COLS, work, DTYPE_E4M3);
+        struct kernel_call alone = run_quantise_call(x, ROWS, COLS, work, DTYPE_E4M3);
         work.quantise.turned = 0;
         work.quantise.both = 1;
-        struct kernel_call both = quantised(x, ROWS, COLS, work, DTYPE_E4M3);
+        struct kernel_call both = run_quantise_call(x, ROWS, COLS, work, DTYPE_E4M3);
         const struct operand *want = plain.call.write;
         for (int k = 0; k < 2; k++) {
             size_t bytes = want[k].element_count * dtype_bytes((enum dtype)want[k].dtype);
@@ -204,10 +204,10 @@ static void products_multiply_numbers_by_their_scales(void)
         for (int i = 0; i < N * K; i++)
             b[i] = (float)(2 * check_random_double(&random) - 1);
         struct work work = {.kind = WORK_QUANTISE, .quantise = {M, K, of_a, 0, 0, 0, 0}};
-        struct kernel_call qa = quantised(a, M, K, work, DTYPE_E5M2);
+        struct kernel_call qa = run_quantise_call(a, M, K, work, DTYPE_E5M2);
         work.quantise.rows = N;
         work.quantise.scaling = scaling;
-        struct kernel_call qb = quantised(b, N, K, work, DTYPE_E4M3);
+        struct kernel_call qb = run_quantise_call(b, N, K, work, DTYPE_E4M3);
         struct kernel_call t = kernel_call_new(
             (struct work){.kind = WORK_MATMUL, .matmul = {M, N, K, MATMUL_NT, 0, 0, 0, scaling}},
             NULL);
@@ -262,7 +262,7 @@ static void ranks_share_the_largest_element(void)
     for (int i = 0; i < ROWS * COLS; i++)
         x[i] = (float)((i < PART ? 2 : 6) * check_random_double(&random) - 1);
     struct work work = {.kind = WORK_QUANTISE, .quantise = {ROWS, COLS, SCALING_TENSOR}};
-    struct kernel_call whole = quantised(x, ROWS, COLS, work, DTYPE_E5M2);
+    struct kernel_call whole = run_quantise_call(x, ROWS, COLS, work, DTYPE_E5M2);
     work.quantise.rows = ROWS / 2;
     for (int pass = 0; pass < 2; pass++)
         for (int part = 0; part < 2; part++) {

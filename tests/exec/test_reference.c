@@ -13,7 +13,7 @@
 
 #define VOCAB 11
 
-static const struct chain_row {
+static const struct model_row {
     const char *label;
     struct transformer t;
 } models[] = {
@@ -145,7 +145,7 @@ static const struct chain_row {
       .qk_norm = true}},
 };
 
-static struct reference *make_reference(const struct chain_row *row)
+static struct reference *make_reference(const struct model_row *row)
 {
     struct transformer t = row->t;
     t.vocab = VOCAB;
@@ -212,7 +212,7 @@ static void gradients_are_finite_differences(void)
             struct reference_tensor *tensor = &r->tensors[n];
             char label[120];
             snprintf(label, sizeof label, "%s: %s", models[i].label, tensor->name);
-            if (!transformer_is_trained(&r->transformer, tensor->name)) {
+            if (!transformer_is_tensor_trained(&r->transformer, tensor->name)) {
                 CHECK_CLOSE(label, largest_magnitude(tensor->grad, tensor->count), 0, 0);
                 continue;
             }
@@ -296,7 +296,7 @@ static void positions_matter_where_there_are_any(void)
     }
     for (size_t i = 0; i < ARRAY_LEN(models); i++) {
         /* A model of one layer: deeper ones know the order from what the causal mask lets each token see. */
-        struct chain_row row = models[i];
+        struct model_row row = models[i];
         row.t.layers = 1;
         struct reference *r = make_reference(&row);
         const struct reference_batch plain = {tokens, only, 1, SEQ_LEN, NULL, NULL};

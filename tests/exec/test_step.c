@@ -4,19 +4,19 @@
 
 enum { OPEN = -1 }; /* the strategy's default */
 enum {
-    WHOLE = CHOICE_WEIGHTS_REPLICATED,
+    REPLICATED_WEIGHTS = CHOICE_WEIGHTS_REPLICATED,
     ZERO1 = CHOICE_WEIGHTS_ZERO1,
     ZERO2 = CHOICE_WEIGHTS_ZERO2,
     ZERO3 = CHOICE_WEIGHTS_ZERO3,
     HSDP = CHOICE_WEIGHTS_HSDP,
     KEEP = CHOICE_ACTIVATIONS_KEEP,
     FULL = CHOICE_ACTIVATIONS_FULL,
-    OFFLOAD = CHOICE_ACTIVATIONS_OFFLOAD,
+    OFFLOAD_ACTIVATIONS = CHOICE_ACTIVATIONS_OFFLOAD,
     HOST = CHOICE_OPTIMIZER_HOST
 };
 
 /* Configurations; 0 leaves a field open, and OPEN leaves weights, activations or optimizer open. */
-static const struct chain_row {
+static const struct step_row {
     const char *label;
     const struct transformer *model;
     const char *strategy, *profile;
@@ -27,7 +27,8 @@ static const struct chain_row {
     /* label, model, strategy, profile; ranks, seq, dp, batch, micro; weights, activations, optimizer; loss_chunks,
      * ffn_chunks, shard */
     {"one rank", &small_llama, NULL, NULL, 1, 24, 0, 0, 0, OPEN, OPEN, OPEN, 0, 0, 0},
-    {"one rank, keep", &small_llama, NULL, "ideal", 1, 24, 0, 2, 0, WHOLE, KEEP, OPEN, 0, 0, 0},
+    {"one rank, keep", &small_llama, NULL, "ideal", 1, 24, 0, 2, 0, REPLICATED_WEIGHTS, KEEP, OPEN,
+     0, 0, 0},
     {"local 2", &small_llama, "local", NULL, 2, 24, 0, 0, 0, OPEN, OPEN, OPEN, 0, 0, 0},
     {"ulysses 2", &small_llama, NULL, NULL, 2, 24, 0, 0, 0, OPEN, OPEN, OPEN, 0, 0, 0},
     {"4 over 2 kv heads", &small_llama, NULL, NULL, 4, 24, 0, 0, 0, OPEN, OPEN, OPEN, 0, 0, 0},
@@ -35,17 +36,20 @@ static const struct chain_row {
     {"internevo", &small_llama, NULL, "internevo", 4, 24, 2, 0, 0, OPEN, OPEN, OPEN, 0, 0, 0},
     {"gpt", &small_gpt, NULL, NULL, 4, 16, 0, 0, 0, OPEN, OPEN, OPEN, 0, 0, 0},
     {"pieces", &small_gpt, NULL, "ideal", 2, 32, 0, 0, 0, OPEN, OPEN, OPEN, 3, 3, 0},
-    {"replicated", &small_llama, NULL, NULL, 4, 24, 2, 0, 0, WHOLE, KEEP, OPEN, 0, 0, 0},
+    {"replicated", &small_llama, NULL, NULL, 4, 24, 2, 0, 0, REPLICATED_WEIGHTS, KEEP, OPEN, 0, 0,
+     0},
     {"zero1, 3 micro", &small_llama, NULL, NULL, 2, 24, 0, 3, 0, ZERO1, FULL, OPEN, 0, 0, 0},
     {"zero2, 3 micro", &small_llama, NULL, NULL, 2, 24, 0, 3, 0, ZERO2, KEEP, OPEN, 0, 0, 0},
     {"zero3, micro 2", &small_gpt, NULL, NULL, 4, 16, 2, 8, 2, ZERO3, FULL, OPEN, 0, 0, 0},
     {"hsdp 2 of 8", &small_llama, NULL, NULL, 8, 24, 2, 4, 0, HSDP, FULL, OPEN, 0, 0, 2},
     {"hsdp 4 of 8", &small_llama, NULL, "ideal", 8, 24, 4, 4, 0, HSDP, KEEP, OPEN, 0, 0, 4},
-    {"on the host", &small_llama, NULL, NULL, 2, 24, 0, 0, 0, OPEN, OFFLOAD, HOST, 0, 0, 0},
-    {"overlapped", &small_llama, NULL, "ideal", 2, 24, 0, 2, 0, ZERO2, OFFLOAD, HOST, 0, 0, 0},
+    {"on the host", &small_llama, NULL, NULL, 2, 24, 0, 0, 0, OPEN, OFFLOAD_ACTIVATIONS, HOST, 0, 0,
+     0},
+    {"overlapped", &small_llama, NULL, "ideal", 2, 24, 0, 2, 0, ZERO2, OFFLOAD_ACTIVATIONS, HOST, 0,
+     0, 0},
 };
 
-static struct request request_of(const struct chain_row *row)
+static struct request request_of(const struct step_row *row)
 {
     struct request request = step_request(row->model, row->ranks, row->seq);
     request.strategy = row->strategy;
@@ -82,7 +86,8 @@ static const struct ring_row {
      OPEN, OPEN},
     {"context first", &small_llama, "2d", NULL, 32, 1, 4, 2, 0, PLACEMENT_CONTEXT_FIRST,
      RING_ZIGZAG, OPEN, OPEN},
-    {"rope after", &small_llama, "2d", "deepspeed", 32, 1, 2, 2, 0, 0, RING_ZIGZAG, OPEN, OFFLOAD},
+    {"rope after", &small_llama, "2d", "deepspeed", 32, 1, 2, 2, 0, 0, RING_ZIGZAG, OPEN,
+     OFFLOAD_ACTIVATIONS},
     {"windows of 2", &small_llama, "ring", NULL, 64, 1, 8, 1, 2, 0, RING_ZIGZAG, OPEN, OPEN},
     {"windows of 4", &small_llama, "ring", "ideal", 64, 1, 8, 1, 4, 0, RING_ZIGZAG, OPEN, KEEP},
     {"one window", &small_llama, "ring", NULL, 32, 1, 4, 1, 4, 0, RING_ZIGZAG, OPEN, OPEN},

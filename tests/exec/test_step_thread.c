@@ -1,7 +1,7 @@
 /* tests/exec/test_step_thread.c: whole steps on at most 4 ranks, for the thread sanitizer. */
 #include "tests/exec/step.h"
 
-static const struct chain_row {
+static const struct step_row {
     const char *label;
     const struct transformer *model;
     const char *profile;

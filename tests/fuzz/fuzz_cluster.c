@@ -14,7 +14,7 @@ static void use(struct cluster *cluster, struct arena *arena)
     text_release(&text);
     (void)cluster_resize(cluster, arena, 0, 5, NULL);
     assert(cluster->gpus >= 1);
-    struct cluster_place last = cluster_place(cluster, cluster->gpus - 1);
+    struct cluster_place last = cluster_place_of_rank(cluster, cluster->gpus - 1);
     assert(last.node < cluster->nodes && last.gpu < cluster->gpus_per_node);
     int64_t socket = cluster_socket_of_gpu(cluster, last.gpu);
     assert(socket >= 0 && socket < cluster->host.sockets);

@@ -37,10 +37,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct text first = {0}, second = {0};
     enum status status = external_parse(&all, "fuzz.csv", (const char *)data, size, &diag);
     assert(diag.error_count == (status != STATUS_OK));
-    struct external_result *result = heap_zalloc(all.row_count + 1, sizeof *result);
+    struct external_prediction *result = heap_zalloc(all.row_count + 1, sizeof *result);
     for (size_t i = 0; i < all.row_count; i++) {
         check_row(&all.rows[i]);
-        result[i] = external_make_unknown_result();
+        result[i] = external_make_unknown_prediction();
         result[i].status_reason = all.rows[i].cells[EXTERNAL_NOTE];
     }
     if (status == STATUS_OK) {

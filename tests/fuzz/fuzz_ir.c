@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* Computes for every op what readers of a schedule ask: flops, bytes, workspace, group, role and operands. */
-static void compute_all_properties(const struct ir *ir)
+static void compute_properties_of_all_ops(const struct ir *ir)
 {
     double sum = 0;
     for (uint32_t op = 0; op < ir->op.count; op++) {
@@ -92,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert((status == STATUS_OK) == (diag.error_count == 0));
     assert(diag.error_count <= 1);
     if (status == STATUS_OK) {
-        compute_all_properties(&ir);
+        compute_properties_of_all_ops(&ir);
         ir_print(&first, &ir);
         status = ir_parse(&again, "again.ir", first.data, first.size, &diag);
         assert(status == STATUS_OK);

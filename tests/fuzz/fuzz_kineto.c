@@ -36,13 +36,13 @@ static void check_alignment(const struct trace *trace)
     comparison_release(&comparison);
 }
 
-static void check_kineto_host_calls(const struct kineto_issue *issue)
+static void check_kineto_host_calls(const struct kineto_host_calls *issue)
 {
     for (size_t i = 0; i < issue->step_count; i++)
         for (int kind = 0; kind < CALL_COUNT; kind++) {
             const struct kineto_call_sums *calls = &issue->steps[i].issue_calls_by_kind[kind];
             assert(calls->operator_count <= calls->call_count);
-            assert(calls->total_call_s >= 0 && calls->total_gap_s >= 0);
+            assert(calls->total_call_s >= 0 && calls->total_gap_before_calls_s >= 0);
         }
 }
 
@@ -55,7 +55,7 @@ static void check_kernel_times(const uint8_t *data, size_t size)
                                            sizeof wanted / sizeof *wanted, &diag);
     assert(diag.error_count == (status != STATUS_OK));
     for (size_t i = 0; i < times.row_count; i++) {
-        const struct kernel_time *row = &times.rows[i];
+        const struct operator_kernel_time *row = &times.rows[i];
         assert(row->call_count > 0 && row->median_s > 0 && row->total_s >= row->median_s);
         assert(kernel_times_find(&times, &row->key) != NULL);
     }
@@ -67,9 +67,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct trace trace = {0};
     struct diag diag = {0};
-    struct kineto_issue issue = {0};
+    struct kineto_host_calls issue = {0};
     enum status status =
-        kineto_parse_issue(&trace, &issue, "fuzz.json", (const char *)data, size, &diag);
+        kineto_parse_with_host_calls(&trace, &issue, "fuzz.json", (const char *)data, size, &diag);
     assert(diag.error_count == (status != STATUS_OK));
     assert((trace.ops.count > 0) == (status == STATUS_OK));
     if (status == STATUS_OK) {
@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     check_kernel_times(data, size);
     diag_release(&diag);
-    kineto_issue_release(&issue);
+    kineto_host_calls_release(&issue);
     trace_release(&trace);
     return 0;
 }

@@ -77,7 +77,7 @@ static void set_true_device_costs(struct device_cost *truth)
 #family "." #field, f.truth.family##_##field, f.result.cost.family##_##field               \
     }
 
-static double number_of(const struct device_cost *cost, const char *name)
+static double cost_fact_value(const struct device_cost *cost, const char *name)
 {
     for (size_t i = 0; i < cost->facts.count; i++)
         if (strcmp(cost->facts.row[i].name, name) == 0)
@@ -170,7 +170,7 @@ static void the_file_is_read_back(void)
     if (CHECK_INT("read", status, STATUS_OK)) {
         CHECK_TEXT("name", again.name, "a \"second\" a100");
         for (size_t i = 0; i < f.result.number_count; i++)
-            CHECK_CLOSE(f.result.number[i].name, number_of(&again, f.result.number[i].name),
+            CHECK_CLOSE(f.result.number[i].name, cost_fact_value(&again, f.result.number[i].name),
                         f.result.number[i].value, 1e-5);
         CHECK_CLOSE("a share of its own", again.kind_bandwidth_share[WORK_FILL], 0.1, 0.05);
         CHECK("products are calibrated", again.calibration[COST_MATMUL].is_calibrated);
@@ -536,7 +536,7 @@ static void cpu_example_fit_is_unchanged(void)
     for (size_t i = 0; i < f.result.number_count; i++) {
         const struct calibrate_number *number = &f.result.number[i];
         double tolerance = 0.001 + 0.1 * number->standard_error / fmax(number->value, 1e-30);
-        CHECK_CLOSE(number->name, number->value, number_of(&wanted, number->name), tolerance);
+        CHECK_CLOSE(number->name, number->value, cost_fact_value(&wanted, number->name), tolerance);
     }
     static const struct {
         const char *family;

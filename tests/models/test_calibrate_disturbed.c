@@ -7,7 +7,7 @@
 /* Adds points of products and adds that other programs disturbed. A third of the medians are five times the op's time.
  * The 10th percentile is the op's time, but ten times that for every second add. The 90th percentile is
  * `spread` times the 10th. */
-static void add_disturbed(struct calibrate_fixture *f, double spread)
+static void add_disturbed_points(struct calibrate_fixture *f, double spread)
 {
     for (int i = 0; i < 30; i++) {
         int64_t m = 256 << (i % 6), k = 256 << (i * 5 % 7);
@@ -44,7 +44,7 @@ static void disturbed_fits_are_reported(void)
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         struct calibrate_fixture f;
         fixture_init(&f, "a100-80g", 0);
-        add_disturbed(&f, rows[i].spread);
+        add_disturbed_points(&f, rows[i].spread);
         struct calibrate_options options = {.falls_back_if_disturbed = rows[i].go_on};
         CHECK_INT(rows[i].label, calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
                   rows[i].status);
@@ -112,7 +112,7 @@ static void disturbed_fits_use_p10_or_the_base(void)
     struct text out = {0};
     fixture_init(&f, "a100-80g", 0);
     f.truth.matmul_flop_per_s *= 0.7;
-    add_disturbed(&f, 4);
+    add_disturbed_points(&f, 4);
     struct calibrate_options options = {.falls_back_if_disturbed = true};
     CHECK_INT("goes on", calibrate_device(&f.result, &f.points, &f.base, &options, &f.diag),
               STATUS_OK);

@@ -96,8 +96,8 @@ static void links_of_one_gpu_come_back(void)
     CHECK_CLOSE("loopback", again.loopback.bytes_per_s, 1e12, 0.05);
     CHECK_CLOSE("its latency", again.loopback.latency_s, 5e-6, 0.1);
     CHECK_CLOSE("both ways", again.pcie.both_ways_total_bytes_per_s, 40e9, 0.05);
-    CHECK_CLOSE("to pageable", again.host.to_pageable_bytes_per_s, 3e9, 0.05);
-    CHECK_CLOSE("from pageable", again.host.from_pageable_bytes_per_s, 6e9, 0.05);
+    CHECK_CLOSE("to pageable", again.host.d2h_to_pageable_bytes_per_s, 3e9, 0.05);
+    CHECK_CLOSE("from pageable", again.host.h2d_from_pageable_bytes_per_s, 6e9, 0.05);
     CHECK("measured", cluster_fact_is_measured(cluster_find_fact(&again, "loopback.bandwidth")));
     CHECK("not measured", !cluster_fact_is_measured(cluster_find_fact(&again, "pcie.h2d")));
     link_calibration_release(&links);

@@ -160,7 +160,7 @@ static void the_ideal_cluster_has_no_limits(void)
         CHECK_CLOSE("latency", c->fabric.latency_s + c->nic.latency_s + c->pcie.latency_s, 0, 0);
         CHECK_INT("resize", cluster_resize(c, &f.arena, 0, 1027, &f.diag), STATUS_OK);
         CHECK_INT("gpus", c->gpus, 1027);
-        CHECK_INT("one node", cluster_place(c, 1026).node, 0);
+        CHECK_INT("one node", cluster_place_of_rank(c, 1026).node, 0);
         CHECK_INT("last GPU's socket", cluster_socket_of_gpu(c, 1026), 0);
         CHECK_INT("check", cluster_check(c, &f.diag), STATUS_OK);
     }
@@ -173,10 +173,10 @@ static void ranks_fill_node_after_node(void)
     if (cluster_fixture_load(&f, "gb200")) {
         struct cluster *c = &f.cluster;
         CHECK_INT("resize", cluster_resize(c, &f.arena, 36, 0, &f.diag), STATUS_OK);
-        CHECK_INT("node", cluster_place(c, 75).node, 18);
-        CHECK_INT("gpu", cluster_place(c, 75).gpu, 3);
-        CHECK_INT("domain", cluster_place(c, 75).domain, 1);
-        CHECK_INT("domain", cluster_place(c, 71).domain, 0);
+        CHECK_INT("node", cluster_place_of_rank(c, 75).node, 18);
+        CHECK_INT("gpu", cluster_place_of_rank(c, 75).gpu, 3);
+        CHECK_INT("domain", cluster_place_of_rank(c, 75).domain, 1);
+        CHECK_INT("domain", cluster_place_of_rank(c, 71).domain, 0);
     }
     cluster_fixture_release(&f);
 }

@@ -336,7 +336,7 @@ static void a_nic_hangs_on_the_switch_of_a_gpu_it_serves(void)
 }
 
 /* Returns the start of a line of text; lines count from 1. */
-static char *line_of(char *text, uint32_t line)
+static char *start_of_line(char *text, uint32_t line)
 {
     while (--line > 0)
         text = strchr(text, '\n') + 1;
@@ -355,7 +355,7 @@ static void a_missing_number_is_named(void)
         struct cluster_fixture f = {0};
         const struct cluster_fact *fact = &whole.cluster.facts.row[i];
         char *copy = arena_text(&f.arena, text.data, text.size);
-        char *from = strchr(line_of(copy, fact->at.line), '{'), *to = strchr(from, '}');
+        char *from = strchr(start_of_line(copy, fact->at.line), '{'), *to = strchr(from, '}');
         memset(from, ' ', (size_t)(to + 1 - from));
         memcpy(from, absent, sizeof absent);
         CHECK_INT(fact->path,

@@ -111,7 +111,7 @@ static void boards_are_meshed_or_switched(void)
             CHECK_INT(rows[i].line, f.cluster.fabric.kind, rows[i].kind);
             CHECK_CLOSE(rows[i].line, f.cluster.fabric.bytes_per_s, rows[i].bandwidth, 0);
             CHECK_TEXT(rows[i].line,
-                       f.cluster.line_with_other_wiring ? f.cluster.line_with_other_wiring : "",
+                       f.cluster.line_with_mesh_board ? f.cluster.line_with_mesh_board : "",
                        rows[i].other ? rows[i].other : "");
         }
         cluster_fixture_release(&f);

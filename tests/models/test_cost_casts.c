@@ -75,7 +75,8 @@ static void products_take_what_was_measured(void)
 /* Returns how many times faster forward and backward of a linear are in MXFP8 than in bf16. In
  * MXFP8 the input, the weight and the gradient of the output are each cast twice, which is
  * included. */
-static double gain(const struct device_cost *cost, int64_t m, int64_t n, int64_t k)
+static double mxfp8_speedup_over_bf16(const struct device_cost *cost, int64_t m, int64_t n,
+                                      int64_t k)
 {
     const enum scaling both[] = {SCALING_NONE, SCALING_MX};
     double sum[2];
@@ -104,12 +105,12 @@ static void fp8_gains_lost_to_casts_as_measured(void)
     struct cost_fixture f;
     if (cost_fixture_load_device(&f, "b200")) {
         for (size_t i = 0; i < ARRAY_LEN(linears); i++) {
-            double got = gain(&f.cost, linears[i].m, linears[i].n, linears[i].k);
+            double got = mxfp8_speedup_over_bf16(&f.cost, linears[i].m, linears[i].n, linears[i].k);
             CHECK(linears[i].label, got > linears[i].low - 0.08 && got < linears[i].high + 0.08);
         }
         /* a linear of an expert of DeepSeek-V3 16B with few rows: torchtitan (pull request 2086)
          * saw this model's steps at 0.95 of the speed of bf16 */
-        CHECK("DeepSeek-V3 16B", gain(&f.cost, 4096, 1408, 2048) < 1);
+        CHECK("DeepSeek-V3 16B", mxfp8_speedup_over_bf16(&f.cost, 4096, 1408, 2048) < 1);
     }
     fixture_release(&f);
 }

@@ -45,7 +45,7 @@ static void a_measured_shape_takes_what_was_measured(void)
 /* Points around the cube. Those of a row are equally far from it, so that they weigh the same. */
 static const struct {
     const char *label;
-    double ratio[4];
+    double point_times_over_formula[4];
     int sides, form; /* sides: factor of one side of the points' shape; form: of the points */
     size_t count;
     double cube_s;
@@ -72,7 +72,7 @@ static void shapes_near_measured_ones_are_corrected(void)
         for (size_t k = 0; k < nearby[i].count; k++) {
             row[k] = (struct cost_point){.work = shapes[k]};
             row[k].work.matmul.form = nearby[i].form;
-            row[k].seconds = nearby[i].ratio[k] * work_flops(&shapes[k]) / 1e9;
+            row[k].seconds = nearby[i].point_times_over_formula[k] * work_flops(&shapes[k]) / 1e9;
         }
         f.cost.points = (struct cost_points){.count = nearby[i].count, .row = row};
         CHECK_CLOSE(nearby[i].label, cube_product_s(&f.cost), nearby[i].cube_s, 1e-9);

@@ -32,9 +32,11 @@ static struct evidence parse_test_evidence(void)
 {
     struct evidence e = {0};
     CHECK_INT("rows", residuals_parse(&e.runs, "rows", rows, sizeof rows - 1, NULL), STATUS_OK);
-    CHECK_INT("table", deviations_parse(&e.deviations, "table", table, sizeof table - 1, NULL),
-              STATUS_OK);
-    evidence_find_explained_runs(&e);
+    CHECK_INT(
+        "table",
+        deviations_parse(&e.feature_standard_deviations, "table", table, sizeof table - 1, NULL),
+        STATUS_OK);
+    evidence_mark_explained_runs(&e);
     return e;
 }
 
@@ -70,7 +72,7 @@ static const struct {
     /* what the run's unmeasured features add to .05^2; without the feature of short layers if layer_s is 1 */
     double variance;
     /* the words for the unmeasured feature of the largest variance; "": no feature is notable */
-    const char *named;
+    const char *named_unmeasured_feature;
 } runs[] = {
     /* label, device, framework, attention, context, tp, pp, gpus, host, layer_s, variance, named */
     {"all measured", "a100", "x", "fa2", "none", 2, 1, 8, false, 1, 0, ""},
@@ -130,7 +132,8 @@ static void unmeasured_features_widen_interval(void)
         if (t.unmeasured_count > 0 &&
             t.unmeasured[0].variance >= INTERVAL_NOTABLE_DEVIATION * INTERVAL_NOTABLE_DEVIATION)
             interval_put_unmeasured(&named, &t.unmeasured[0], &run);
-        CHECK_TEXT(runs[i].label, named.data != NULL ? named.data : "", runs[i].named);
+        CHECK_TEXT(runs[i].label, named.data != NULL ? named.data : "",
+                   runs[i].named_unmeasured_feature);
         text_release(&named);
     }
     evidence_release(&e);

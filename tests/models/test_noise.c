@@ -38,7 +38,7 @@ static void noise_is_that_of_the_median_point(void)
         struct points points = {0};
         add_points(&points, rows[i].first, rows[i].spread, rows[i].repeats);
         add_points(&points, rows[i].second, rows[i].other, rows[i].repeats);
-        CHECK_CLOSE(rows[i].label, noise_p90_over_p10_of_all(&points), rows[i].want, 1e-12);
+        CHECK_CLOSE(rows[i].label, noise_median_p90_over_p10_of_all(&points), rows[i].want, 1e-12);
         points_release(&points);
     }
 }
@@ -48,7 +48,7 @@ static void unrepeated_points_say_no_noise(void)
     struct points points = {0};
     add_points(&points, 9, 8, 1);
     add_points(&points, 2, 1.3, 20);
-    CHECK_CLOSE("the two others", noise_p90_over_p10_of_all(&points), 1.3, 1e-12);
+    CHECK_CLOSE("the two others", noise_median_p90_over_p10_of_all(&points), 1.3, 1e-12);
     points_release(&points);
 }
 

@@ -73,8 +73,9 @@ static void unmeasured_costs_scale_by_factor(void)
     double add_s = seconds(&m, WORK_ADD);
     spread_slow_down_unmeasured_numbers(&m.cost, &m.cluster, &m.arena, SPREAD_MEMORY, 2);
     CHECK_CLOSE("add", seconds(&m, WORK_ADD) / add_s, 2, 0.02);
-    CHECK_CLOSE("estimate", spread_estimated_error(&m.cost, SPREAD_MEMORY), 0.5, 0);
-    CHECK_CLOSE("links are no estimate", spread_estimated_error(&m.cost, SPREAD_NODE_LINKS), 0, 0);
+    CHECK_CLOSE("estimate", spread_error_of_estimates(&m.cost, SPREAD_MEMORY), 0.5, 0);
+    CHECK_CLOSE("links are no estimate", spread_error_of_estimates(&m.cost, SPREAD_NODE_LINKS), 0,
+                0);
     arena_release(&m.arena);
 }
 

@@ -81,7 +81,7 @@ static void operand_counts_by_hand(void)
     is("left", &o[0], 21, DTYPE_COUNT, -1);
     is("right", &o[1], 35, DTYPE_COUNT, -1);
     is("sum so far", &o[2], 15, DTYPE_COUNT, 0);
-    CHECK("formula", o[2].formula_length == 3 && memcmp(o[2].formula, "m*n", 3) == 0);
+    CHECK("formula", o[2].formula_text_size == 3 && memcmp(o[2].formula, "m*n", 3) == 0);
 
     struct work rope = {.kind = WORK_ROPE, .rope = {.rows = 6, .heads = 2, .dim = 4}};
     CHECK_INT("rope", work_operands(&rope, WORK_READS, 1, o), 2);

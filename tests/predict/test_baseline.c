@@ -27,15 +27,15 @@ static const struct baseline small = {
 static void baseline_step_time_by_hand(void)
 {
     struct baseline operator= small, links = small, alone = small;
-    operator.is_operator_only = true;
+    operator.predicts_attention_operator_only = true;
     CHECK_CLOSE("operator", baseline_step_s(&operator, 0.5), 8.1 + 20.1, 1e-12);
     CHECK_CLOSE("step", baseline_step_s(&small, 0.5), 2 * (8.1 + 20.1) + 4 * 6, 1e-12);
     CHECK_CLOSE("exchange", baseline_exchange_s(&small), 0.2, 1e-12);
-    links.is_operator_only = true;
+    links.predicts_attention_operator_only = true;
     links.outer_bytes_per_s = 0.1e9; /* messages of 10 and 20 s */
     CHECK_CLOSE("slow links", baseline_step_s(&links, 0.5), 0.2 + 2 * (2 + 10) + 2 * (5 + 20),
                 1e-12);
-    alone.is_operator_only = true;
+    alone.predicts_attention_operator_only = true;
     alone.cp = alone.window = 1;
     CHECK_CLOSE("no ring", baseline_step_s(&alone, 0.5), 0.2 + 2 + 5, 1e-12);
 }

@@ -35,14 +35,14 @@ static enum status pack(struct run *r, const struct configuration *c, uint64_t s
     struct lengths lengths = {0};
     enum status status = resolve_choices(&choices, &r->setup.request, NULL, diag);
     if (status == STATUS_OK)
-        status = packing_set_sizes(&sizes, &r->setup.request, &choices, diag);
+        status = packing_fill_sizes(&sizes, &r->setup.request, &choices, diag);
     if (status == STATUS_OK)
         status = lengths_open(&lengths, c->lengths, seed, diag);
     for (size_t i = 0; i < BATCHES && status == STATUS_OK; i++)
         status = packing_pack_next_step(&r->batch[i], &lengths, &sizes, diag);
     lengths_release(&lengths);
     if (status == STATUS_OK) {
-        packed_batch_documents(&r->batch[0], c->seq, &r->documents, &r->arena);
+        packed_batch_fill_documents(&r->batch[0], c->seq, &r->documents, &r->arena);
         r->setup.request.documents = &r->documents;
     }
     return status;

@@ -77,7 +77,7 @@ static void pack_and_deal_batch(const struct batch *b, bool histogram, uint64_t 
         status = deal_choice_parse(&rule, b->rule, &diag);
     if (CHECK_INT(b->rule, status, STATUS_OK)) {
         double pairs = 0, most = 0;
-        packed_batch_documents(&batch, b->tokens, &documents, &arena);
+        packed_batch_fill_documents(&batch, b->tokens, &documents, &arena);
         const struct document_list *list = documents_of_sequence(&documents, 0);
         struct document_list dealt = *list;
         dealt.deal =

@@ -65,8 +65,8 @@ static struct prediction_result predict(const char *fields, const char *strategy
     return result;
 }
 
-static struct prediction_result predicted(const char *strategy, int layout,
-                                          const int64_t (*length)[4])
+static struct prediction_result predict_step_of_documents(const char *strategy, int layout,
+                                                          const int64_t (*length)[4])
 {
     return predict(NULL, strategy, layout, length, false, NULL);
 }
@@ -86,15 +86,16 @@ static const int64_t uneven[BATCH][4] = {
 
 static void document_step_times_obey_laws(void)
 {
-    double none = predicted("ulysses", RING_ZIGZAG, NULL).step_s;
-    double step_s = predicted("ulysses", RING_ZIGZAG, ordered).step_s;
-    CHECK_CLOSE("one document is causal", predicted("ulysses", RING_ZIGZAG, whole).step_s, none,
-                1e-12);
+    double none = predict_step_of_documents("ulysses", RING_ZIGZAG, NULL).step_s;
+    double step_s = predict_step_of_documents("ulysses", RING_ZIGZAG, ordered).step_s;
+    CHECK_CLOSE("one document is causal",
+                predict_step_of_documents("ulysses", RING_ZIGZAG, whole).step_s, none, 1e-12);
     CHECK("documents take less", step_s < 0.9 * none);
     /* kernels sum the same blocks in another order */
-    CHECK_CLOSE("order is nothing", predicted("ulysses", RING_ZIGZAG, packed).step_s, step_s, 1e-9);
-    CHECK_CLOSE("the slowest replica decides", predicted("ulysses", RING_ZIGZAG, uneven).step_s,
-                none, 0.01);
+    CHECK_CLOSE("order is nothing",
+                predict_step_of_documents("ulysses", RING_ZIGZAG, packed).step_s, step_s, 1e-9);
+    CHECK_CLOSE("the slowest replica decides",
+                predict_step_of_documents("ulysses", RING_ZIGZAG, uneven).step_s, none, 0.01);
 }
 
 /* In both micro-batches the ranks of the second replica, 8 to 15, see the pairs of a whole sequence, and the others a
@@ -119,16 +120,18 @@ static void ring_cutting_documents_has_no_waits(void)
                                              {49152, 8192, 4096, 4096},
                                              {49152, 8192, 4096, 4096},
                                              {49152, 8192, 4096, 4096}};
-    double cut = predicted("ring", RING_ZIGZAG_DOCUMENTS, skewed).step_s;
-    CHECK("contiguous", predicted("ring", RING_CONTIGUOUS, skewed).step_s > 1.1 * cut);
-    CHECK("zigzag of the whole", predicted("ring", RING_ZIGZAG, skewed).step_s > cut);
+    double cut = predict_step_of_documents("ring", RING_ZIGZAG_DOCUMENTS, skewed).step_s;
+    CHECK("contiguous",
+          predict_step_of_documents("ring", RING_CONTIGUOUS, skewed).step_s > 1.1 * cut);
+    CHECK("zigzag of the whole",
+          predict_step_of_documents("ring", RING_ZIGZAG, skewed).step_s > cut);
 }
 
 /* Documents of 1/2, 1/4, 1/8 and 1/8 of a sequence have 1/4 + 1/16 + 2/64 = 11/32 of its causal pairs. */
 static void mfu_counts_visible_pairs(void)
 {
-    struct prediction_result causal = predicted("ulysses", RING_ZIGZAG, NULL);
-    struct prediction_result seen = predicted("ulysses", RING_ZIGZAG, packed);
+    struct prediction_result causal = predict_step_of_documents("ulysses", RING_ZIGZAG, NULL);
+    struct prediction_result seen = predict_step_of_documents("ulysses", RING_ZIGZAG, packed);
     /* flops of a forward per token: 2 x 7.5 billion weights, and 32 layers x 4 x 4096 for each of
      * SEQ / 2 pairs */
     double linear = 2.0 * (8030261248.0 - 128256.0 * 4096 - 65 * 4096),
@@ -250,11 +253,12 @@ static void equal_documents_cause_no_waits(void)
         {SEQ / 2, SEQ / 2}, {SEQ / 2, SEQ / 2}, {SEQ / 2, SEQ / 2}, {SEQ / 2, SEQ / 2}};
     static const int64_t fewer_on_rank_0[BATCH][4] = {
         {SEQ / 2, SEQ / 2}, {SEQ / 2, SEQ / 2}, {SEQ}, {SEQ}};
-    struct prediction_result most = predicted("ulysses", RING_ZIGZAG, NULL),
-                             same = predicted("ulysses", RING_ZIGZAG, alike),
-                             less = predicted("ulysses", RING_ZIGZAG, fewer_on_rank_0),
-                             ring = predicted("ring", RING_ZIGZAG, alike),
-                             cut = predicted("ring", RING_ZIGZAG_DOCUMENTS, alike);
+    struct prediction_result most = predict_step_of_documents("ulysses", RING_ZIGZAG, NULL),
+                             same = predict_step_of_documents("ulysses", RING_ZIGZAG, alike),
+                             less =
+                                 predict_step_of_documents("ulysses", RING_ZIGZAG, fewer_on_rank_0),
+                             ring = predict_step_of_documents("ring", RING_ZIGZAG, alike),
+                             cut = predict_step_of_documents("ring", RING_ZIGZAG_DOCUMENTS, alike);
     /* Without documents, ranks whose windows differ wait for the ring. */
     struct prediction_result window =
         predict("attention_window=4096", "ring", RING_ZIGZAG, NULL, false, NULL);
@@ -269,7 +273,7 @@ static void equal_documents_cause_no_waits(void)
     /* The first replica, with rank 0, sees half of the pairs that the second replica sees, and waits while the second
      * computes its other half. Communication that runs during the wait is not part of it, and slows kernels, and where
      * there is less attention the power limit leaves a higher clock: together 6 %. */
-    double half_s = most.step_s - predicted("ulysses", RING_ZIGZAG, halves).step_s;
+    double half_s = most.step_s - predict_step_of_documents("ulysses", RING_ZIGZAG, halves).step_s;
     CHECK_CLOSE("half of attention", less.cause_s[CAUSE_DOCUMENT_IMBALANCE], half_s, 0.07);
     for (int c = 0; c < CAUSE_COUNT; c++)
         sum_s += less.cause_s[c];

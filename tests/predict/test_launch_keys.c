@@ -15,7 +15,7 @@ static const char *const lists[LAUNCH_FRAMEWORK_COUNT] = {
     [LAUNCH_TORCHTITAN] = "torchtitan",    [LAUNCH_MEGATRON] = "megatron",
     [LAUNCH_DEEPSPEED_JSON] = "deepspeed", [LAUNCH_MEGATRON_DEEPSPEED] = "megatron-deepspeed",
     [LAUNCH_ACCELERATE] = "accelerate",    [LAUNCH_TRAINER] = "trainer",
-    [LAUNCH_FOUNDRY] = "llm-foundry",      [LAUNCH_LAUNCHER] = "launchers",
+    [LAUNCH_FOUNDRY] = "llm-foundry",      [LAUNCH_LAUNCHER_PROGRAM] = "launchers",
 };
 
 /* The rows of the tables that belong to a key of a list. */
@@ -81,7 +81,7 @@ static void what_is_ignored_has_no_effect(void)
             check_effect_of_all_keys((enum launch_framework)framework, &met);
     for (int framework = 0; framework < LAUNCH_FRAMEWORK_COUNT; framework++)
         for (const struct launch_table *table = launch_table((enum launch_framework)framework);
-             table != NULL; table = table->shared_rows)
+             table != NULL; table = table->table_of_shared_rows)
             check_rows(lists[framework], table, &met);
 }
 
@@ -90,7 +90,7 @@ static void what_is_not_modelled_has_a_reason(void)
 {
     for (int framework = 0; framework < LAUNCH_FRAMEWORK_COUNT; framework++) {
         for (const struct launch_table *table = launch_table((enum launch_framework)framework);
-             table != NULL; table = table->shared_rows)
+             table != NULL; table = table->table_of_shared_rows)
             for (size_t i = 0; i < table->row_count; i++)
                 CHECK(table->row[i].setting_pattern,
                       (table->row[i].meaning == LAUNCH_UNMODELLED) == (table->row[i].note != NULL));

@@ -40,7 +40,7 @@ static bool make_locales(void)
 }
 
 /* Appends what the library makes of numbers: presets that it reads, units, a prediction, a schedule, a message. */
-static void put_all(struct text *out)
+static void append_all_printed_results(struct text *out)
 {
     struct setup setup = {0};
     struct prediction prediction = {0};
@@ -97,7 +97,7 @@ static void put_all(struct text *out)
 static void results_do_not_depend_on_the_locale(void)
 {
     struct text want = {0};
-    put_all(&want);
+    append_all_printed_results(&want);
     if (!make_locales())
         return;
     for (size_t i = 0; i < ARRAY_LEN(locales); i++) {
@@ -105,7 +105,7 @@ static void results_do_not_depend_on_the_locale(void)
         if (!CHECK(locales[i].name, setlocale(LC_ALL, locales[i].name) != NULL))
             continue;
         CHECK_TEXT(locales[i].name, localeconv()->decimal_point, ",");
-        put_all(&got);
+        append_all_printed_results(&got);
         CHECK_TEXT(locales[i].name, localeconv()->decimal_point, ",");
         setlocale(LC_ALL, "C");
         CHECK_TEXT(locales[i].name, got.data, want.data);

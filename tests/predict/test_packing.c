@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* Returns the lengths as if read from a file; the array remains the caller's. */
-static struct lengths list_of(int64_t *length, size_t count)
+static struct lengths lengths_from_array(int64_t *length, size_t count)
 {
     return (struct lengths){.kind = LENGTHS_LIST_IN_FILE,
                             .source_text = "list",
@@ -113,7 +113,7 @@ static void packing_policies_by_hand(void)
         memcpy(length, by_hand[i].length, sizeof length);
         while (count < ARRAY_LEN(length) && length[count] > 0)
             count++;
-        struct lengths lengths = list_of(length, count);
+        struct lengths lengths = lengths_from_array(length, count);
         struct packed_batch batch;
         char text[200];
         CHECK_INT(by_hand[i].label, packing_pack_next_step(&batch, &lengths, &options, NULL),
@@ -143,7 +143,7 @@ static void packed_batches_count_visible_pairs(void)
                                             .sequence_count = 2,
                                             .data_parallel_ranks = 2,
                                             .micro_batch_sequences = 1};
-    struct lengths lengths = list_of(length, ARRAY_LEN(length));
+    struct lengths lengths = lengths_from_array(length, ARRAY_LEN(length));
     struct packed_batch batch;
     CHECK_INT("packs", packing_pack_next_step(&batch, &lengths, &options, NULL), STATUS_OK);
     CHECK_CLOSE("pairs", batch.visible_pairs, 141, 1e-12);

@@ -213,7 +213,7 @@ static void launch_rows_write_what_they_read(void)
         snprintf(text, sizeof text, "%s%s", NAMED, written[i].row);
         CHECK_INT(text, launch_tables_add_file(&tables, write_table(text), &diag), STATUS_OK);
         const struct launch_table_file *file = launch_tables_find(&tables, "mine");
-        const char *value = launch_table_setting_value(&file->row[0], written[i].means, &arena);
+        const char *value = launch_table_value_to_write(&file->row[0], written[i].means, &arena);
         CHECK_TEXT(written[i].row, value == NULL ? "none" : value,
                    written[i].value == NULL ? "none" : written[i].value);
         CHECK(written[i].row, launch_tables_find(&tables, "yours") == NULL);

@@ -105,7 +105,7 @@ static void reap_all_children(int number)
 
 /* A program that ignores SIGCHLD, or waits for every child in its handler, takes the exit codes of
  * our children. */
-static void exit_codes_that_the_caller_takes_are_not_needed(void)
+static void workers_survive_a_reaping_caller(void)
 {
     static const struct {
         const char *label;
@@ -144,8 +144,7 @@ static void exit_codes_that_the_caller_takes_are_not_needed(void)
 }
 
 static const struct check_case cases[] = {
-    {"exit codes that the caller takes are not needed",
-     exit_codes_that_the_caller_takes_are_not_needed},
+    {"exit codes that the caller takes are not needed", workers_survive_a_reaping_caller},
     {"results stand in the order of jobs", results_stand_in_the_order_of_jobs},
     {"no job is no work", no_job_is_no_work},
     {"a child that ends early is told", early_exit_of_worker_is_reported},

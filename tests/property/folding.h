@@ -36,8 +36,8 @@ static inline void check_rank_times_and_peaks(const char *label, const struct si
                       (int64_t)plain->peak[plain->class_of_rank[rank]][m].bytes);
     }
     for (int m = 0; m < MEMORY_COUNT; m++)
-        CHECK_INT(label, (int64_t)folded->node_peak_by_host_memory[m].bytes,
-                  (int64_t)plain->node_peak_by_host_memory[m].bytes);
+        CHECK_INT(label, (int64_t)folded->highest_node_peak_by_memory[m].bytes,
+                  (int64_t)plain->highest_node_peak_by_memory[m].bytes);
 }
 
 /* Compares predictions with folded ranks and without over `worlds` random worlds. Returns in how many of them one of
@@ -46,19 +46,19 @@ static inline int check_folded_predictions(int worlds, bool make(struct property
                                                                  struct check_random *))
 {
     struct check_random random = check_random_make();
-    int replicated = 0;
+    int replicated_worlds = 0;
     for (int i = 0; i < worlds; i++) {
         struct property_world w;
         struct sim_result folded = {0}, plain = {0};
         if (make(&w, &random) && simulate(&w, false, &folded) && simulate(&w, true, &plain)) {
             check_rank_times_and_peaks(w.label, &folded, &plain);
-            replicated += folded.equal_replica_count > 1;
+            replicated_worlds += folded.equal_replica_count > 1;
         }
         sim_result_release(&folded);
         sim_result_release(&plain);
         world_release(&w);
     }
-    return replicated;
+    return replicated_worlds;
 }
 
 #endif

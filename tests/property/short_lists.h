@@ -111,10 +111,10 @@ static inline void check_equal_memory_peaks(const struct property_world *w, cons
                 CHECK_INT(w->label, repeats_op_id_in_whole_list(r, x->op), y->op);
         }
     for (int m = 0; m < MEMORY_COUNT; m++) {
-        CHECK_INT(w->label, (int64_t)a->node_peak_by_host_memory[m].bytes,
-                  (int64_t)b->node_peak_by_host_memory[m].bytes);
-        CHECK(w->label, fabs(a->node_peak_by_host_memory[m].time_s -
-                             b->node_peak_by_host_memory[m].time_s) <= 1e-9 * b->step_s);
+        CHECK_INT(w->label, (int64_t)a->highest_node_peak_by_memory[m].bytes,
+                  (int64_t)b->highest_node_peak_by_memory[m].bytes);
+        CHECK(w->label, fabs(a->highest_node_peak_by_memory[m].time_s -
+                             b->highest_node_peak_by_memory[m].time_s) <= 1e-9 * b->step_s);
     }
 }
 
@@ -148,27 +148,28 @@ static inline bool check_times_of_short_list(struct property_world *w, const str
     free(w->issue_s);
     compute_costs_of_list(w, factor);
     compute_costs_of_list(&of_short_list, factor);
-    bool tells = simulate(&of_short_list, false, &a) && simulate(w, true, &b) &&
-                 !a.has_unsteady_repeats && check_waterfalls(w, short_list, &a, &b);
-    if (tells) {
+    bool represents_whole = simulate(&of_short_list, false, &a) && simulate(w, true, &b) &&
+                            !a.has_unsteady_repeats && check_waterfalls(w, short_list, &a, &b);
+    if (represents_whole) {
         CHECK_CLOSE(w->label, a.step_s, b.step_s, 1e-9);
         CHECK_CLOSE(w->label, total_link_bytes_of_replicas(&a), total_link_bytes_of_replicas(&b),
                     1e-9);
         CHECK_CLOSE(w->label, sim_flops(short_list, &a), sim_flops(&w->ir, &b), 1e-9);
         CHECK_CLOSE(w->label, jitter_s(short_list, &a, 0, 0.02), jitter_s(&w->ir, &b, 0, 0.02),
                     1e-7);
-        CHECK_INT(w->label, (int64_t)a.counts.op_instances, (int64_t)b.counts.op_instances);
+        CHECK_INT(w->label, (int64_t)a.counts.schedule_op_instances,
+                  (int64_t)b.counts.schedule_op_instances);
         check_equal_memory_peaks(w, &short_list->repeats, &a, &b);
     }
     sim_result_release(&a);
     sim_result_release(&b);
     free(of_short_list.work_s);
     free(of_short_list.issue_s);
-    return tells;
+    return represents_whole;
 }
 
 /* Fills *profile with a copy of the named profile and returns it. Its buckets get a random size of 0 to 2.5 layers of
- * parameters, since a toy model fits entirely into the profile's own; prefetch_layers and reuses_params_within_elements
+ * parameters, since a toy model fits entirely into the profile's own; prefetch_layers and param_reuse_distance_elements
  * are random in half of the calls each. */
 static inline const struct profile *
 copy_profile_with_random_buckets(struct profile *profile, const char *name,
@@ -184,7 +185,7 @@ copy_profile_with_random_buckets(struct profile *profile, const char *name,
     if (check_random_i64(random, 0, 1))
         profile->prefetch_layers = (uint32_t)check_random_i64(random, 0, 3);
     if (check_random_i64(random, 0, 1))
-        profile->reuses_params_within_elements = layer * check_random_i64(random, 0, 3);
+        profile->param_reuse_distance_elements = layer * check_random_i64(random, 0, 3);
     return profile;
 }
 
@@ -227,10 +228,10 @@ static inline bool make_long_world(struct property_world *w, struct check_random
         copy_profile_with_random_buckets(&profile, request.profile, request.model, random));
 }
 
-/* Checks a short list of the world's schedule, if there is one. Returns whether there is; *tells:
+/* Checks a short list of the world's schedule, if there is one. Returns whether there is; *represents_whole:
  * whether its times represent those of the whole list. */
 static inline bool check_short_list(struct property_world *w, uint32_t length, double factor,
-                                    bool *tells)
+                                    bool *represents_whole)
 {
     struct ir short_list = {0};
     const bool made = step_build_short(&short_list, &w->choices, length, OFFSETS_ALL_MEMORIES);
@@ -238,7 +239,7 @@ static inline bool check_short_list(struct property_world *w, uint32_t length, d
         CHECK(w->label, does_short_list_repeat_to_whole(&short_list, &w->ir));
         check_memory_of_short_list(w, &short_list);
     }
-    *tells = made && check_times_of_short_list(w, &short_list, factor);
+    *represents_whole = made && check_times_of_short_list(w, &short_list, factor);
     ir_release(&short_list);
     return made;
 }
@@ -249,11 +250,12 @@ static inline void check_short_lists(int worlds)
     int samples = 0, steady = 0;
     for (int i = 0; i < worlds; i++) {
         struct property_world w;
-        bool tells = false;
+        bool represents_whole = false;
         uint32_t length = (uint32_t)check_random_i64(&random, 7, 16);
         double factor = pow(10, (double)check_random_i64(&random, -1, 3));
-        samples += make_long_world(&w, &random) && check_short_list(&w, length, factor, &tells);
-        steady += tells;
+        samples +=
+            make_long_world(&w, &random) && check_short_list(&w, length, factor, &represents_whole);
+        steady += represents_whole;
         world_release(&w);
     }
     CHECK("samples are found", 2 * samples >= worlds);

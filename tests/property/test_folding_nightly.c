@@ -25,8 +25,8 @@ static void folded_stages_equal_unfolded(void)
 static void replicas_equal_all_ranks(void)
 {
     int all = configuration_count(),
-        replicated = check_folded_predictions(all, world_make_with_replicas);
-    CHECK("half of them are planned in part", 2 * replicated >= all);
+        replicated_worlds = check_folded_predictions(all, world_make_with_replicas);
+    CHECK("half of them are planned in part", 2 * replicated_worlds >= all);
 }
 
 static void short_lists_represent_whole_lists(void)

@@ -145,14 +145,16 @@ static const char *const change_names[CHANGES] = {"renamed", "of another type", 
 
 static const char *const other_values[] = {"abc", "[1, 2]", "-3", "{a: 1}", "yes please"};
 
-static void append_part(struct text *out, const struct text *text, size_t begin, size_t end)
+static void append_substring(struct text *out, const struct text *text, size_t begin, size_t end)
 {
     text_append(out, text->data + begin, end - begin);
 }
 
 /* Appends the file with one setting changed. */
-static void append_changed_line(struct text *out, const struct text *text, const struct line *line,
-                                enum setting_change setting_change, struct check_random *random)
+static void append_text_with_changed_setting(struct text *out, const struct text *text,
+                                             const struct line *line,
+                                             enum setting_change setting_change,
+                                             struct check_random *random)
 {
     /* All kinds of change draw both numbers, so that later draws do not depend on the kind. */
     const char *other =
@@ -163,38 +165,38 @@ static void append_changed_line(struct text *out, const struct text *text, const
         (line->name > 0 && text->data[line->name - 1] == '-') || text->data[line->name_end] == '=';
     switch (setting_change) {
     case RENAME: /* a letter more in the name */
-        append_part(out, text, 0, middle);
+        append_substring(out, text, 0, middle);
         text_puts(out, "q");
-        append_part(out, text, middle, text->size);
+        append_substring(out, text, middle, text->size);
         break;
     case NEST: /* a part more after the name */
-        append_part(out, text, 0, line->name_end);
+        append_substring(out, text, 0, line->name_end);
         text_puts(out, ".inner");
-        append_part(out, text, line->name_end, text->size);
+        append_substring(out, text, line->name_end, text->size);
         break;
     case RETYPE: /* another value */
-        append_part(out, text, 0, line->value);
+        append_substring(out, text, 0, line->value);
         text_puts(out, other);
-        append_part(out, text, line->value_end, text->size);
+        append_substring(out, text, line->value_end, text->size);
         break;
     default: /* REPEAT: the setting again, with the value 7 */
-        append_part(out, text, 0, line->value_end);
+        append_substring(out, text, 0, line->value_end);
         text_puts(out, is_on_command_line ? " " : "\n");
-        append_part(out, text, line->begin, line->value);
+        append_substring(out, text, line->begin, line->value);
         text_puts(out, "7");
-        append_part(out, text, line->value_end, text->size);
+        append_substring(out, text, line->value_end, text->size);
     }
 }
 
 /* Appends the file without a setting: without its name, the dashes and quote before the name, and its value. */
-static void append_without_setting(struct text *out, const struct text *text,
-                                   const struct line *line)
+static void append_text_without_setting(struct text *out, const struct text *text,
+                                        const struct line *line)
 {
     size_t begin = line->name;
     while (begin > line->begin && strchr("-+\"", text->data[begin - 1]) != NULL)
         begin--;
-    append_part(out, text, 0, begin);
-    append_part(out, text, line->value_end, text->size);
+    append_substring(out, text, 0, begin);
+    append_substring(out, text, line->value_end, text->size);
 }
 
 /* Appends the name of a setting as the changed file has it. */
@@ -203,7 +205,7 @@ static void append_setting_name(struct text *out, const struct text *changed, si
     size_t end = name;
     while (strchr(" \t\":=\n", changed->data[end]) == NULL)
         end++;
-    append_part(out, changed, name, end);
+    append_substring(out, changed, name, end);
 }
 
 /* True if remarks name a setting, in full or by the last part of its name. */
@@ -227,12 +229,12 @@ static void check_changed_setting(const struct file *file, const struct launch_t
         (enum setting_change)check_random_i64(random, 0, CHANGES - 1);
     struct text changed = {0}, without = {0}, name = {0}, label = {0};
     /* Mutants that are not of this day draw their numbers, too, so that each one is the same on all days. */
-    append_changed_line(&changed, &file->text, &line, setting_change, random);
+    append_text_with_changed_setting(&changed, &file->text, &line, setting_change, random);
     if (!check_is_sampled_today(i, MUTANTS, DAYS)) {
         text_release(&changed);
         return;
     }
-    append_without_setting(&without, &file->text, &line);
+    append_text_without_setting(&without, &file->text, &line);
     append_setting_name(&name, &changed, line.name);
     struct launch_reading before = read_text(file->name, file->text.data, file->text.size, tables);
     struct launch_reading lacks = read_text(file->name, without.data, without.size, tables);

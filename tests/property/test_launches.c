@@ -40,7 +40,7 @@ static int64_t any(struct check_random *random, int64_t low, int64_t high)
 }
 
 /* Returns 1, 2 or 4, mostly 1. */
-static int64_t degree(struct check_random *random)
+static int64_t random_degree(struct check_random *random)
 {
     return any(random, 0, 1) ? 1 : (int64_t)1 << any(random, 0, 2);
 }
@@ -68,10 +68,10 @@ static void fill_random_request(struct request *r, struct check_random *random,
     bool cp = strcmp(r->strategy, "ring") == 0 || strcmp(r->strategy, "2d") == 0;
     bool hp = strcmp(r->strategy, "ulysses") == 0 || strcmp(r->strategy, "2d") == 0 ||
               strcmp(r->strategy, "fpdt") == 0;
-    r->cp = cp ? degree(random) : 1;
-    r->hp = hp ? degree(random) : 1;
-    r->tp = degree(random);
-    r->pp = degree(random);
+    r->cp = cp ? random_degree(random) : 1;
+    r->hp = hp ? random_degree(random) : 1;
+    r->tp = random_degree(random);
+    r->pp = random_degree(random);
     if (strcmp(r->profile, "megatron-te") == 0 && r->cp * r->hp == 1)
         r->profile = "megatron";
     r->dp = r->ranks / (r->cp * r->hp * r->tp * r->pp);
@@ -267,9 +267,9 @@ static bool round_trip(struct check_random *random, enum framework framework, st
     fill_random_request(r, random, framework);
     if (framework >= FRAMEWORK_AXOLOTL)
         redraw_trainer_choices(r, random);
-    bool expressed = resolve_choices(&written, r, NULL, NULL) == STATUS_OK &&
-                     expressible_by_framework(framework, &written);
-    if (expressed) {
+    bool is_expressible = resolve_choices(&written, r, NULL, NULL) == STATUS_OK &&
+                          expressible_by_framework(framework, &written);
+    if (is_expressible) {
         CHECK_INT("it is written", launch_print(&text, framework, &written, &diag), STATUS_OK);
         snprintf(vocab, sizeof vocab, "vocab=%lld", (long long)setup->model.vocab);
         enum status status = launch_read_text(&launch, "emitted", text.data, text.size, &diag);
@@ -295,7 +295,7 @@ static bool round_trip(struct check_random *random, enum framework framework, st
     launch_release(&launch);
     setup_release(&again);
     diag_release(&diag);
-    return expressed;
+    return is_expressible;
 }
 
 static void emitted_launches_are_read_back(void)

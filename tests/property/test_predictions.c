@@ -324,7 +324,7 @@ static bool predict_with_profile(struct step_figures *step_figures, const struct
 
 /* No profile's step is shorter than that of `ideal` once ideal has the other's precision of gradients (grad_dtype,
  * ring_sums_kv_gradients_in_fp32, prefix_sums_kv_gradients_in_fp32) and its layout (most_elements_of_gradient_bucket,
- * vocabulary_rows_multiple, reuses_params_within_elements, sharded_params_f32, reduces_after_backward,
+ * vocabulary_rows_multiple, param_reuse_distance_elements, sharded_params_f32, reduces_after_backward,
  * has_fsdp_root_unit, offload_multiple_of_bytes). TransformerEngine's ring (ring_keeps_blocks) is another method and is
  * left out where cp > 1. Two differences are allowed: 1e-4 of the step, because sharing of links has let another
  * profile end sooner by 6e-5; and the time by which ideal's updates take longer, because their gathers may share links
@@ -352,7 +352,7 @@ static void no_profile_beats_ideal(void)
         same.prefix_sums_kv_gradients_in_fp32 = other->prefix_sums_kv_gradients_in_fp32;
         same.most_elements_of_gradient_bucket = other->most_elements_of_gradient_bucket;
         same.vocabulary_rows_multiple = other->vocabulary_rows_multiple;
-        same.reuses_params_within_elements = other->reuses_params_within_elements;
+        same.param_reuse_distance_elements = other->param_reuse_distance_elements;
         same.sharded_params_f32 = other->sharded_params_f32;
         same.reduces_after_backward = other->reduces_after_backward;
         same.has_fsdp_root_unit = other->has_fsdp_root_unit;

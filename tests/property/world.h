@@ -166,7 +166,7 @@ static inline bool world_make(struct property_world *w, struct check_random *ran
 static inline bool simulate(struct property_world *w, bool exact, struct sim_result *result)
 {
     *result = (struct sim_result){0};
-    struct sim_options options = {.exact = exact};
+    struct sim_options options = {.simulates_every_rank_and_op = exact};
     enum status status =
         sim_run(&w->ir, &w->cluster, &w->costs, &options, "schedule", result, &w->diag);
     CHECK_TEXT(w->label, w->diag.text ? w->diag.text : "", "");

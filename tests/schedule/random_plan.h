@@ -39,19 +39,19 @@ static inline void plan_write_sequence(struct text *text, struct check_random *r
                                        uint32_t ranks, int64_t own)
 {
     const int64_t tokens = own * ranks, all[4] = {0, tokens, 0, tokens};
-    int64_t left[PLAN_RANKS_MAX];
+    int64_t unassigned_tokens[PLAN_RANKS_MAX];
     for (int64_t at = 0, rows; at < tokens; at += rows) {
         rows = check_random_i64(random, 1, tokens - at);
         text_printf(text, "%d,document,%d,%d,,,,\n", sequence, (int)at, (int)rows);
     }
     for (uint32_t r = 0; r < ranks; r++)
-        left[r] = own;
+        unassigned_tokens[r] = own;
     for (int64_t at = 0, rows; at < tokens; at += rows) {
         uint32_t owner = (uint32_t)check_random_i64(random, 0, ranks - 1);
-        while (left[owner] == 0)
+        while (unassigned_tokens[owner] == 0)
             owner = (owner + 1) % ranks;
-        rows = check_random_i64(random, 1, left[owner]);
-        left[owner] -= rows;
+        rows = check_random_i64(random, 1, unassigned_tokens[owner]);
+        unassigned_tokens[owner] -= rows;
         text_printf(text, "%d,own,%d,%d,,,%d,\n", sequence, (int)at, (int)rows, (int)owner);
     }
     if (check_random_i64(random, 0, 4) == 0)

@@ -17,10 +17,10 @@ enum { RANDOM_STREAMS = 5 };
 /* The numbers of ops and buffers of a role, and the shares of what occurs in it. */
 struct random_sizes {
     int64_t ops, buffers;
-    int64_t next_wait_percent; /* the chance that an op has one more wait, up to 3 */
-    int64_t host_percent;      /* ops that are HOST_SYNC or BARRIER */
-    int64_t range_percent;     /* operands that are ranges of a buffer, not the whole of it */
-    int64_t guard_percent;     /* ops with a guard */
+    int64_t next_wait_percent;    /* the chance that an op has one more wait, up to 3 */
+    int64_t host_sync_op_percent; /* ops that are HOST_SYNC or BARRIER */
+    int64_t range_percent;        /* operands that are ranges of a buffer, not the whole of it */
+    int64_t guard_percent;        /* ops with a guard */
     int64_t prefilled_buffer_percent; /* buffers that ops fill before all other ops */
 };
 
@@ -97,7 +97,7 @@ static inline void add_random_role(struct ir *ir, struct check_random *random,
         op.read = read;
         op.write = write;
         op.wait = wait;
-        if (check_random_i64(random, 0, 99) < sizes.host_percent) {
+        if (check_random_i64(random, 0, 99) < sizes.host_sync_op_percent) {
             op.work.kind = check_random_i64(random, 0, 3) == 0 ? WORK_BARRIER : WORK_HOST_SYNC;
         } else {
             enum memory from = pick == 2 || pick == 4 ? MEMORY_PINNED : MEMORY_HBM;
@@ -112,11 +112,11 @@ static inline void add_random_role(struct ir *ir, struct check_random *random,
                 op.work.copy.blocking = 1;
         }
         if (op.write_count > 0 && check_random_i64(random, 0, 99) < sizes.guard_percent)
-            op.guard = ir_add_guard(
-                ir,
-                (struct guard){.group = 0,
-                               .test = (uint8_t)check_random_i64(random, 0, GUARD_TEST_COUNT - 1),
-                               .value = (uint32_t)check_random_i64(random, 0, 3)});
+            op.guard =
+                ir_add_guard(ir, (struct guard){.group = 0,
+                                                .comparison_kind = (uint8_t)check_random_i64(
+                                                    random, 0, GUARD_COMPARISON_COUNT - 1),
+                                                .value = (uint32_t)check_random_i64(random, 0, 3)});
         while (op.wait_count < 3 && i > 0 &&
                check_random_i64(random, 0, 99) < sizes.next_wait_percent)
             wait[op.wait_count++] =

@@ -65,19 +65,20 @@ static void all_schedule_choices_verify(void)
         uint8_t attention = strategy[i / SCOPE_COUNT / profiles].attention;
         if (attention == CHOICE_ATTENTION_UPIPE) {
             request.hp = 2; /* as many as the model has key and value heads */
-            if (request.scope >= SCOPE_ATTENTION && request.scope <= SCOPE_EXCHANGE)
+            if (request.scope >= SCOPE_ATTENTION_OPERATOR &&
+                request.scope <= SCOPE_ATTENTION_EXCHANGES)
                 continue; /* its stages contain the projection */
         }
         if (attention == CHOICE_ATTENTION_FPDT)
             request.chunk_tokens = 16;
-        else if (request.scope == SCOPE_ATTENTION_FETCHES)
+        else if (request.scope == SCOPE_CHUNK_FETCHES_FROM_HOST)
             continue; /* there are no fetches from the host */
         snprintf(label, sizeof label, "%s %s %s", request.strategy, request.profile,
                  scope_names[request.scope]);
         if (composed_build(&ir, &choices, &request, label)) {
             verify(&ir, NULL, "schedule", NULL, &diag);
             CHECK_TEXT(label, diag.text ? diag.text : "", "");
-            CHECK(label, request.scope == SCOPE_STEP || all_buffers_are_touched(&ir));
+            CHECK(label, request.scope == SCOPE_WHOLE_STEP || all_buffers_are_touched(&ir));
         }
         diag_release(&diag);
         ir_release(&ir);

@@ -223,7 +223,7 @@ static void internlm_all_reduces_flat_buckets(void)
             if (ir.op.kind[op] == WORK_CAST)
                 bytes_of_casts[i] += work_memory_bytes(&ir.shape[ir.op.shape[op]]);
         struct cost_elementwise_chain chain[WORK_KIND_COUNT];
-        chains_of(c.profile, &c, true, chain);
+        chains_fill_for_choices(c.profile, &c, true, chain);
         CHECK_INT("AdamW is one kernel, or an operator after the other",
                   chain[WORK_ADAMW].kernel_count, i == 0 ? 0 : 12);
         ir_release(&ir);
@@ -273,7 +273,7 @@ static void dtensor_adds_operators(void)
         request.loss = rows[i].loss;
         request.kernels = rows[i].kernels;
         composed_build(&ir, &c, &request, rows[i].label);
-        chains_of(c.profile, &c, true, chain);
+        chains_fill_for_choices(c.profile, &c, true, chain);
         CHECK_CLOSE(rows[i].label, chain[WORK_RMSNORM_BACKWARD].bytes_per_element, rows[i].sums, 0);
         CHECK_CLOSE(rows[i].label, chain[WORK_CROSS_ENTROPY_PARTIAL].bytes_per_element,
                     rows[i].loss_bytes, 0);

@@ -153,7 +153,7 @@ static void an_operator_alone_is_a_part_of_the_step(void)
         request.profile = "internevo";
         request.activations = CHOICE_ACTIVATIONS_KEEP;
         composed_build(&step, &c, &request, strategies[i]);
-        request.scope = SCOPE_ATTENTION;
+        request.scope = SCOPE_ATTENTION_OPERATOR;
         composed_build(&part, &c, &request, strategies[i]);
         verify(&part, NULL, "operator", NULL, &diag);
         CHECK_TEXT(strategies[i], diag.text ? diag.text : "", "");
@@ -188,9 +188,9 @@ static void exchanges_alone_are_those_of_the_operator(void)
         request.profile = rows[i].profile;
         request.cp = rows[i].cp;
         request.hp = rows[i].hp;
-        request.scope = SCOPE_ATTENTION;
+        request.scope = SCOPE_ATTENTION_OPERATOR;
         composed_build(&whole, &c, &request, rows[i].strategy);
-        request.scope = SCOPE_EXCHANGE;
+        request.scope = SCOPE_ATTENTION_EXCHANGES;
         composed_build(&part, &c, &request, rows[i].strategy);
         verify(&part, NULL, "exchange", NULL, &diag);
         CHECK_TEXT(rows[i].strategy, diag.text ? diag.text : "", "");

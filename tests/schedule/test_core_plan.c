@@ -223,7 +223,8 @@ static void write_random_core_plan(struct text *text, struct check_random *rando
 static bool sees(const struct core_plan *plan, int64_t query, int64_t key)
 {
     const struct document_list list = core_plan_document_list(&plan->sequence[0]);
-    return key <= query && document_at(&list, query) == document_at(&list, key) &&
+    return key <= query &&
+           document_index_at_position(&list, query) == document_index_at_position(&list, key) &&
            (plan->window_tokens == 0 || key > query - plan->window_tokens);
 }
 

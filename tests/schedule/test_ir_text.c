@@ -69,7 +69,7 @@ static void the_example_means_what_it_says(void)
     CHECK_INT("k begins", (int64_t)k.begin, 0);
     CHECK_INT("k ends", (int64_t)k.count, 16777216);
     const struct guard *guard = &ir.guard[ir.op.guard[12]];
-    CHECK("guard", guard->test == GUARD_LT && guard->value == 1);
+    CHECK("guard", guard->comparison_kind == GUARD_LT && guard->value == 1);
     CHECK_INT("step", ir.op.step[12], 1);
     CHECK_INT("no chunk", ir.op.chunk[12], IR_NONE16);
     CHECK_INT("waits", ir.wait[ir.op.wait_begin[8] + 1].i, 6);
@@ -193,7 +193,7 @@ static int64_t pick(struct check_random *random, int64_t count)
     return check_random_i64(random, 0, count - 1);
 }
 
-static uint16_t maybe(struct check_random *random)
+static uint16_t random_index_or_none(struct check_random *random)
 {
     return pick(random, 2) ? (uint16_t)pick(random, IR_NONE16) : IR_NONE16;
 }
@@ -217,7 +217,7 @@ static void add_random_buffer(struct ir *ir, struct check_random *random)
                                .dtype = (uint8_t)pick(random, DTYPE_COUNT),
                                .category = (uint8_t)pick(random, CATEGORY_COUNT),
                                .flags = (uint8_t)pick(random, 4), /* persistent, part */
-                               .layer = maybe(random),
+                               .layer = random_index_or_none(random),
                                .binding = IR_NONE16};
     desc.dims.count = (uint8_t)check_random_i64(random, 1, 4);
     for (uint32_t i = 0; i < desc.dims.count; i++)
@@ -269,14 +269,12 @@ static void add_random_op(struct ir *ir, struct check_random *random)
         wait[i].i = (uint32_t)pick(random, 1000);
     if (pick(random, 3) == 0)
         desc.guard = ir_add_guard(ir, (struct guard){(uint16_t)pick(random, ir->group_count),
-                                                     (uint8_t)pick(random, GUARD_TEST_COUNT),
+                                                     (uint8_t)pick(random, GUARD_COMPARISON_COUNT),
                                                      (uint32_t)pick(random, 5)});
-    desc.tags = (struct op_tags){(uint8_t)pick(random, PHASE_COUNT),
-                                 (uint8_t)pick(random, REGION_COUNT),
-                                 maybe(random),
-                                 maybe(random),
-                                 maybe(random),
-                                 maybe(random)};
+    desc.tags =
+        (struct op_tags){(uint8_t)pick(random, PHASE_COUNT), (uint8_t)pick(random, REGION_COUNT),
+                         random_index_or_none(random),       random_index_or_none(random),
+                         random_index_or_none(random),       random_index_or_none(random)};
     ir_add_op(ir, &desc);
 }
 

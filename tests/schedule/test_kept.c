@@ -221,17 +221,17 @@ static void layers_keep_what_pytorch_keeps(void)
 }
 
 /* Returns the bits of adapter_targets of names that blanks separate. */
-static int64_t adapter_target_bits(const char *names)
+static int64_t parse_adapter_target_mask(const char *names)
 {
-    int64_t targets = 0;
+    int64_t target_mask = 0;
     for (int i = 0; i < ADAPTER_TARGET_COUNT; i++)
         for (const char *name = names; name != NULL; name = strchr(name, ' ')) {
             name += *name == ' ';
             if (strcspn(name, " ") == strlen(adapter_target_names[i]) &&
                 strncmp(name, adapter_target_names[i], strlen(adapter_target_names[i])) == 0)
-                targets |= 1 << i;
+                target_mask |= 1 << i;
         }
-    return targets;
+    return target_mask;
 }
 
 /* Frozen layers with adapters keep what those of PEFT do (tests/data/pytorch/adapters.csv, which
@@ -254,7 +254,7 @@ static void adapters_keep_what_peft_keeps(void)
         const double theirs = strtod(label + size, NULL);
         struct transformer model = recorded_model_of(layer);
         model.adapter_rank = 16;
-        model.adapter_targets = adapter_target_bits(targets);
+        model.adapter_targets = parse_adapter_target_mask(targets);
         char *const column[COLUMNS] = {layer, "bf16", "eager", "keep", "", ""};
         const struct request request = request_of(column, &model);
         if (composed_build(&ir, &c, &request, label)) {

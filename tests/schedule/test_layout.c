@@ -12,23 +12,30 @@
 static int64_t global_position_of(const struct token_layout *layout, uint32_t c, uint32_t h,
                                   int64_t p)
 {
-    return layout_global_position(layout, NULL, c, h, p);
+    return layout_position_of_own_row(layout, NULL, c, h, p);
 }
 
 static int64_t gathered(const struct token_layout *layout, uint32_t c, int64_t p)
 {
-    return layout_gathered_position(layout, NULL, c, p);
+    return layout_position_of_gathered_row(layout, NULL, c, p);
 }
 
 static const struct token_layout layouts[] = {
     /* kind, cp, hp, chunk_count, sequence_tokens, chunk_tokens, tokens_by_chunk */
-    {LAYOUT_CONTIGUOUS, 1, 1, 1, 7, 0, NULL},     {LAYOUT_CONTIGUOUS, 4, 2, 1, 64, 0, NULL},
-    {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96, 0, NULL},  {LAYOUT_RANK_ORDINAL, 2, 4, 3, 96, 0, NULL},
-    {LAYOUT_STRIPED, 4, 1, 1, 64, 0, NULL},       {LAYOUT_STRIPED, 3, 2, 1, 60, 0, NULL},
-    {LAYOUT_ZIGZAG, 4, 1, 1, 64, 0, NULL},        {LAYOUT_ZIGZAG, 4, 3, 1, 120, 0, NULL},
-    {LAYOUT_ZIGZAG_2D, 4, 1, 1, 64, 0, NULL},     {LAYOUT_ZIGZAG_2D, 4, 2, 1, 64, 0, NULL},
-    {LAYOUT_ZIGZAG_2D, 3, 4, 1, 96, 0, NULL},     {LAYOUT_RANK_ORDINAL, 1, 4, 3, 80, 32, NULL},
-    {LAYOUT_RANK_ORDINAL, 2, 2, 2, 40, 12, NULL}, {LAYOUT_ZIGZAG_2D, 1, 8, 1, 64, 0, NULL},
+    {LAYOUT_CONTIGUOUS, 1, 1, 1, 7, 0, NULL},
+    {LAYOUT_CONTIGUOUS, 4, 2, 1, 64, 0, NULL},
+    {LAYOUT_FPDT_RANK_ORDINAL, 1, 4, 3, 96, 0, NULL},
+    {LAYOUT_FPDT_RANK_ORDINAL, 2, 4, 3, 96, 0, NULL},
+    {LAYOUT_STRIPED, 4, 1, 1, 64, 0, NULL},
+    {LAYOUT_STRIPED, 3, 2, 1, 60, 0, NULL},
+    {LAYOUT_ZIGZAG, 4, 1, 1, 64, 0, NULL},
+    {LAYOUT_ZIGZAG, 4, 3, 1, 120, 0, NULL},
+    {LAYOUT_ZIGZAG_2D, 4, 1, 1, 64, 0, NULL},
+    {LAYOUT_ZIGZAG_2D, 4, 2, 1, 64, 0, NULL},
+    {LAYOUT_ZIGZAG_2D, 3, 4, 1, 96, 0, NULL},
+    {LAYOUT_FPDT_RANK_ORDINAL, 1, 4, 3, 80, 32, NULL},
+    {LAYOUT_FPDT_RANK_ORDINAL, 2, 2, 2, 40, 12, NULL},
+    {LAYOUT_ZIGZAG_2D, 1, 8, 1, 64, 0, NULL},
 };
 
 static const char *label(const struct token_layout *layout)
@@ -59,8 +66,8 @@ static void every_layout_is_a_permutation(void)
     }
 }
 
-/* After an all-to-all a head group has its members' parts (of every chunk) in index order; layout_gathered_position()
- * must return the same. */
+/* After an all-to-all a head group has its members' parts (of every chunk) in index order;
+ * layout_position_of_gathered_row() must return the same. */
 static void the_head_group_gathers_what_a_context_rank_owns(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
@@ -95,13 +102,13 @@ static void gathered_tokens_ascend_within_slices(void)
 
 static void rank_ordinal_chunks_are_the_sequence_in_order(void)
 {
-    const struct token_layout layout = {LAYOUT_RANK_ORDINAL, 1, 4, 3, 96, 0, NULL};
+    const struct token_layout layout = {LAYOUT_FPDT_RANK_ORDINAL, 1, 4, 3, 96, 0, NULL};
     for (int64_t p = 0; p < layout.sequence_tokens; p++)
         CHECK_INT("gathered", gathered(&layout, 0, p), p);
     /* Piece i P + r is rank r's i-th chunk: pieces of 8 tokens, P = 4. */
     CHECK_INT("rank 2, chunk 1", global_position_of(&layout, 0, 2, 8), (1 * 4 + 2) * 8);
     /* 80 tokens in chunks of 32: the last one has pieces of 4. */
-    const struct token_layout shorter = {LAYOUT_RANK_ORDINAL, 1, 4, 3, 80, 32, NULL};
+    const struct token_layout shorter = {LAYOUT_FPDT_RANK_ORDINAL, 1, 4, 3, 80, 32, NULL};
     CHECK_INT("rank 3, the last chunk", global_position_of(&shorter, 0, 3, 17), 64 + 3 * 4 + 1);
 }
 
@@ -157,10 +164,10 @@ static const struct {
      {LAYOUT_STRIPED, 4, 1, 2, 96, 0, NULL},
      "f:3: error: layout striped has no chunks: only rank_ordinal does\n"},
     {"chunks of a size that is cut unevenly",
-     {LAYOUT_RANK_ORDINAL, 1, 4, 3, 80, 30, NULL},
+     {LAYOUT_FPDT_RANK_ORDINAL, 1, 4, 3, 80, 30, NULL},
      "f:3: error: chunks of 30 tokens do not divide over 4 head ranks\n"},
     {"another number of chunks",
-     {LAYOUT_RANK_ORDINAL, 1, 4, 4, 80, 32, NULL},
+     {LAYOUT_FPDT_RANK_ORDINAL, 1, 4, 4, 80, 32, NULL},
      "f:3: error: 80 tokens in chunks of 32 make 3 chunks, not 4\n"},
     {"nobody",
      {LAYOUT_STRIPED, 0, 1, 1, 96, 0, NULL},
@@ -169,7 +176,7 @@ static const struct {
      {LAYOUT_STRIPED, 1, 1, 1, 0, 0, NULL},
      "f:3: error: the sequence has 0 tokens; it needs at least 1\n"},
     {"too much",
-     {LAYOUT_RANK_ORDINAL, 1u << 16, 1u << 15, 2, INT64_MAX, 0, NULL},
+     {LAYOUT_FPDT_RANK_ORDINAL, 1u << 16, 1u << 15, 2, INT64_MAX, 0, NULL},
      "f:3: error: the token layout has more than 4294967295 pieces\n"},
 };
 
@@ -189,9 +196,10 @@ static void chunks_of_given_lengths_cut_over_the_ranks(void)
 {
     static const int64_t length[] = {12, 4, 8}, rank_1[] = {6, 7, 8, 9, 10, 11, 14, 15, 20, 23};
     static const int64_t at[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 11};
-    const struct token_layout layout = {LAYOUT_RANK_ORDINAL, 1, 2, 3, 24, 0, length};
-    const struct token_layout longer = {LAYOUT_RANK_ORDINAL, 1, 2, 3, 26, 0, length};
-    const struct token_layout odd = {LAYOUT_RANK_ORDINAL, 1, 4, 3, 24, 0, (int64_t[]){12, 6, 6}};
+    const struct token_layout layout = {LAYOUT_FPDT_RANK_ORDINAL, 1, 2, 3, 24, 0, length};
+    const struct token_layout longer = {LAYOUT_FPDT_RANK_ORDINAL, 1, 2, 3, 26, 0, length};
+    const struct token_layout odd = {LAYOUT_FPDT_RANK_ORDINAL, 1, 4, 3, 24, 0,
+                                     (int64_t[]){12, 6, 6}};
     struct diag diag = {0};
     CHECK("fits", layout_check(&layout, (struct loc){0}, &diag) == STATUS_OK);
     for (size_t i = 0; i < ARRAY_LEN(at); i++)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 /* Returns a table for a role: touched[b * ops + op] is true if the op accesses buffer b. */
-static bool *touch_matrix(const struct ir *ir, uint32_t role)
+static bool *make_touch_matrix(const struct ir *ir, uint32_t role)
 {
     uint32_t begin = ir->role[role].op_begin, n = ir->role[role].op_count;
     bool *touched = heap_zalloc((size_t)ir->buffer.count * n, sizeof *touched);
@@ -132,7 +132,7 @@ static void live_buffers_never_overlap(void)
                                      .begin = ir.role[role].op_begin,
                                      .ops = ir.role[role].op_count,
                                      .before = order_by_closure(&ir, role),
-                                     .touched = touch_matrix(&ir, role)};
+                                     .touched = make_touch_matrix(&ir, role)};
             check_free_sets_are_minimal(&t, role);
             check_planned_offsets(&t, role);
             free(t.before);

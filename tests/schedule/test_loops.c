@@ -13,8 +13,8 @@ static bool flatten(struct text *out, const char *text, size_t size)
 {
     struct ir ir = {0};
     struct diag diag = {0};
-    bool right = ir_parse(&ir, "t.ir", text, size, &diag) == STATUS_OK;
-    if (right)
+    bool is_parsed = ir_parse(&ir, "t.ir", text, size, &diag) == STATUS_OK;
+    if (is_parsed)
         ir_print(out, &ir);
     else
         text_puts(out, diag.text);
@@ -22,7 +22,7 @@ static bool flatten(struct text *out, const char *text, size_t size)
     out->size--;
     diag_release(&diag);
     ir_release(&ir);
-    return right;
+    return is_parsed;
 }
 
 /* ---- written by hand ---- */

@@ -9,12 +9,12 @@
 enum { TOKENS_MAX = 64, RANKS_MAX = 4 };
 
 /* Sets owner[token] to the rank that owns the token, from the layout itself. */
-static void find_owners(const struct token_layout *layout, const struct document_list *list,
-                        uint32_t *owner)
+static void find_owner_of_each_token(const struct token_layout *layout,
+                                     const struct document_list *list, uint32_t *owner)
 {
     for (uint32_t c = 0; c < layout->cp; c++)
         for (int64_t p = 0; p < layout->sequence_tokens / layout->cp; p++)
-            owner[layout_gathered_position(layout, list, c, p)] = c;
+            owner[layout_position_of_gathered_row(layout, list, c, p)] = c;
 }
 
 /* True if rank c needs a token: another rank owns it, and a query of rank c sees it. */
@@ -22,7 +22,8 @@ static bool rank_needs_token(const struct token_layout *layout, const struct doc
                              const uint32_t *owner, uint32_t c, int64_t token, int64_t window)
 {
     for (int64_t q = token; owner[token] != c && q < layout->sequence_tokens; q++)
-        if (owner[q] == c && document_at(list, q) == document_at(list, token) &&
+        if (owner[q] == c &&
+            document_index_at_position(list, q) == document_index_at_position(list, token) &&
             (window == 0 || token > q - window))
             return true;
     return false;
@@ -36,7 +37,7 @@ static void check_ranks(const struct token_layout *layout, const struct document
     int64_t pairs[RANKS_MAX * RANKS_MAX];
     struct needed_max_rows most = needed_max_rows(layout, list, window);
     int64_t most_needed = 0, most_sent = 0;
-    find_owners(layout, list, owner);
+    find_owner_of_each_token(layout, list, owner);
     needed_rows_of_all_pairs(pairs, layout, list, window);
     for (uint32_t c = 0; c < layout->cp; c++) {
         struct needed_tokens needed = {0};
@@ -62,7 +63,7 @@ static void check_ranks(const struct token_layout *layout, const struct document
                       received.first_row_by_peer[other + 1] - received.first_row_by_peer[other],
                       of[other]);
             for (int64_t p = 0; p < layout->sequence_tokens / layout->cp; p++) {
-                int64_t t = layout_gathered_position(layout, list, c, p);
+                int64_t t = layout_position_of_gathered_row(layout, list, c, p);
                 if (rank_needs_token(layout, list, owner, other, t, window))
                     CHECK_INT(label, sent.row[k++], p);
             }

@@ -86,13 +86,14 @@ static void live_ranges_that_conflict_have_bytes_of_their_own(void)
                         (struct random_sizes){.ops = 120,
                                               .buffers = 60,
                                               .next_wait_percent = check_random_i64(&random, 0, 70),
-                                              .host_percent = 4});
+                                              .host_sync_op_percent = 4});
         liveness_compute_free_sets(&ir);
         order_compute_clocks_of_role(&order, &ir, 0);
         first_uses_of_role(&first_uses, &ir, &order);
         for (int memory = 0; memory < MEMORY_COUNT; memory++) {
             live_ranges_of(&t, &ir, &order, &first_uses, (uint8_t)memory);
-            CHECK("held is not less than live", live_ranges_max_live_bytes(&t) >= t.live_bytes);
+            CHECK("held is not less than live",
+                  live_ranges_max_live_bytes(&t) >= t.peak_live_bytes);
             CHECK_INT("sharing that no order allows",
                       count_missed_live_range_conflicts(&t, &ir, &order, &first_uses), 0);
             CHECK_INT("least ends", count_wrong_earliest_end_ops(&t), 0);
@@ -375,12 +376,12 @@ static uint64_t arena_lower_bound_of_role(const struct ir *ir, uint8_t memory, u
     order_compute_clocks_of_role(&order, ir, 0);
     first_uses_of_role(&first_uses, ir, &order);
     live_ranges_of(&t, ir, &order, &first_uses, memory);
-    uint64_t floor =
+    uint64_t lower_bound_bytes =
         t.range_count > 0 ? held - live_ranges_max_live_bytes(&t) + arena_lower_bound(&t) : held;
     live_ranges_release(&t);
     first_uses_release(&first_uses);
     order_release(&order);
-    return floor;
+    return lower_bound_bytes;
 }
 
 /* Packs schedules of random requests, whose models are the tests' shapes enlarged to real sizes so that
@@ -419,12 +420,12 @@ static void packed_schedules_waste_little_memory(void)
         CHECK(label, step_build(&ir, &choices, &diag) == STATUS_OK);
         offsets_plan(&ir, &figures);
         for (int m = 0; m < MEMORY_COUNT; m++) {
-            uint64_t floor =
+            uint64_t lower_bound_bytes =
                 ir.role_count == 1
                     ? arena_lower_bound_of_role(&ir, (uint8_t)m, figures.max_live_bytes[m])
                     : figures.max_live_bytes[m];
-            CHECK(label, figures.planned_bytes[m] >= floor);
-            CHECK(label, (double)figures.planned_bytes[m] <= most[m] * (double)floor);
+            CHECK(label, figures.planned_bytes[m] >= lower_bound_bytes);
+            CHECK(label, (double)figures.planned_bytes[m] <= most[m] * (double)lower_bound_bytes);
         }
         diag_release(&diag);
         ir_release(&ir);

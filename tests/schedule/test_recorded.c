@@ -356,10 +356,10 @@ static void what_has_no_cost_is_refused_by_name(void)
 #define SEND(peer, bytes)                                                                          \
     "{'op':'c10d.send','k':'comm','in':[],'out':[],'rd':1,'wr':1,'g':'7',"                         \
     "'async':true,'full':" bytes ",'peer':" peer "}"
-#define RECV_IN(group, peer, bytes)                                                                \
+#define RECV_IN_GROUP(group, peer, bytes)                                                          \
     "{'op':'c10d.recv_','k':'comm','in':[],'out':[],'rd':1,'wr':1,'g':'" group                     \
     "','async':true,'full':" bytes ",'peer':" peer "}"
-#define RECV(peer, bytes) RECV_IN("7", peer, bytes)
+#define RECV(peer, bytes) RECV_IN_GROUP("7", peer, bytes)
 
 /* The recordings of two stages, a and b, and the message about them; "": they match. ranks: those
  * of group 7, over which the stages send. */
@@ -367,7 +367,8 @@ static const struct {
     const char *label;
     int world[2], rank[2];
     const char *ranks, *events[2], *message;
-    const char *more; /* JSON of the groups that only b has; NULL: it has no such group */
+    /* JSON of the groups that only b has; NULL: it has no such group */
+    const char *groups_only_of_b;
 } stages[] = {
     /* label, world, rank, ranks, events, message, more */
     {"one sends what the other receives",
@@ -431,7 +432,7 @@ static const struct {
      {2, 2},
      {0, 1},
      "0,1",
-     {SEND("1", "8"), RECV("0", "8") "," RECV_IN("8", "0", "8")},
+     {SEND("1", "8"), RECV("0", "8") "," RECV_IN_GROUP("8", "0", "8")},
      "b.json: error: event 1 (c10d.recv_): is receive 1 from rank 0 in group 'other', and a.json "
      "has no such group\n",
      ",'8':{'ranks':[0,1],'desc':'other'}"},
@@ -467,7 +468,8 @@ static void messages_of_stages_are_matched(void)
                         "groups':{'7':{'ranks':[%s],'desc':'pp'}%s},'modules':[''],'guessed':{},'"
                         "peak':0,'storages':[],'events':[%s]}",
                         stages[i].world[k], stages[i].rank[k], stages[i].ranks,
-                        k == 1 && stages[i].more != NULL ? stages[i].more : "",
+                        k == 1 && stages[i].groups_only_of_b != NULL ? stages[i].groups_only_of_b
+                                                                     : "",
                         stages[i].events[k]);
             status = parse_recording(&recording[k], names[k], &text, &diag);
             text_release(&text);
@@ -491,11 +493,11 @@ static void messages_of_stages_are_matched(void)
 /* Loads a recording of tests/data/recordings/ and the schedule that is made of it. */
 static bool load_recording(struct step_recording *recording, struct ir *ir, const char *name)
 {
-    char relative[80];
+    char recording_path[80];
     struct text text = {0};
     struct diag diag = {0};
-    snprintf(relative, sizeof relative, "data/recordings/%s.json.gz", name);
-    enum status status = text_read(&text, check_path(relative), &diag);
+    snprintf(recording_path, sizeof recording_path, "data/recordings/%s.json.gz", name);
+    enum status status = text_read(&text, check_path(recording_path), &diag);
     if (status == STATUS_OK)
         status = step_recording_parse(recording, name, text.data, text.size, &diag);
     if (status == STATUS_OK)
@@ -511,7 +513,7 @@ static bool load_recording(struct step_recording *recording, struct ir *ir, cons
 static const char *const whole[] = {"llama-one", "llama-fsdp", "llama-hsdp-tp"};
 
 /* Returns the most bytes that the replay of a schedule holds at once, without rounding. */
-static int64_t replayed_peak(const struct replay *replay)
+static int64_t replayed_peak(const struct replayed_buffer_lifetimes *replay)
 {
     int64_t *change = heap_zalloc(2 * (size_t)replay->op_count + 2, sizeof *change), now = 0,
             peak = 0;
@@ -537,7 +539,7 @@ static void memory_is_that_of_the_storages(void)
         struct step_recording recording = {0};
         struct ir ir = {0};
         if (load_recording(&recording, &ir, whole[i])) {
-            struct replay replay;
+            struct replayed_buffer_lifetimes replay;
             CHECK_INT(whole[i], (int64_t)step_recording_peak_bytes(&recording),
                       (int64_t)recording.recorded_peak_bytes);
             replay_list_buffers_of_role(&replay, &ir, &ir.role[0], (struct replay_options){0});

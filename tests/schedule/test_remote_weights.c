@@ -46,12 +46,13 @@ static bool build_schedule(struct ir *ir, enum msp_weights helpers)
     request.helpers = (int)helpers;
     struct choices choices;
     struct diag diag = {0};
-    bool built = CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
-    if (built)
-        built = CHECK_INT("build", step_build(ir, &choices, &diag), STATUS_OK);
+    bool is_built =
+        CHECK_INT("resolve", resolve_choices(&choices, &request, NULL, &diag), STATUS_OK);
+    if (is_built)
+        is_built = CHECK_INT("build", step_build(ir, &choices, &diag), STATUS_OK);
     CHECK_TEXT("no message", diag.text ? diag.text : "", "");
     diag_release(&diag);
-    return built;
+    return is_built;
 }
 
 struct op_count_and_bytes {
@@ -93,10 +94,10 @@ static int64_t elements(const struct ir *ir, uint32_t chunk)
 
 /* The communication in which one stage takes part. */
 struct expected {
-    int64_t groups;            /* bundles, over all its groups */
-    int64_t sums;              /* bundles times shared units, over all its groups */
-    int64_t sent_elements;     /* elements that it sends to others */
-    int64_t received_elements; /* elements that others send to it */
+    int64_t bundles_of_all_groups;        /* bundles, over all its groups */
+    int64_t summed_bundles_of_all_groups; /* bundles times shared units, over all its groups */
+    int64_t sent_elements;                /* elements that it sends to others */
+    int64_t received_elements;            /* elements that others send to it */
 };
 
 static void add_group(struct expected *e, const struct ir *ir, uint32_t chunk, uint32_t units,
@@ -104,8 +105,8 @@ static void add_group(struct expected *e, const struct ir *ir, uint32_t chunk, u
 {
     if (units == 0)
         return;
-    e->groups += bundle_count_of_chunk(chunk);
-    e->sums += bundle_count_of_chunk(chunk) * units;
+    e->bundles_of_all_groups += bundle_count_of_chunk(chunk);
+    e->summed_bundles_of_all_groups += bundle_count_of_chunk(chunk) * units;
     if (owns)
         e->received_elements += elements(ir, chunk) * (stages - 1) / stages;
     else
@@ -135,12 +136,15 @@ static void remote_weight_policies_send_as_named(void)
         snprintf(label, sizeof label, "stage %u", stage);
         struct expected e = expected_of_stage(&shard, stage);
         int64_t uses = count_weight_ops(&broadcast, stage, WORK_BROADCAST, "weights").ops;
-        CHECK_INT(label, count_weight_ops(&broadcast, stage, WORK_REDUCE, "sums").ops, e.groups);
+        CHECK_INT(label, count_weight_ops(&broadcast, stage, WORK_REDUCE, "sums").ops,
+                  e.bundles_of_all_groups);
         /* the first use in a step broadcasts whole bundles, later uses gather parts */
-        CHECK_INT(label, count_weight_ops(&shard, stage, WORK_BROADCAST, "weights").ops, e.groups);
+        CHECK_INT(label, count_weight_ops(&shard, stage, WORK_BROADCAST, "weights").ops,
+                  e.bundles_of_all_groups);
         CHECK_INT(label, count_weight_ops(&shard, stage, WORK_ALL_GATHER, "weights").ops,
-                  uses - e.groups);
-        CHECK_INT(label, count_weight_ops(&shard, stage, WORK_REDUCE_SCATTER, "sums").ops, e.sums);
+                  uses - e.bundles_of_all_groups);
+        CHECK_INT(label, count_weight_ops(&shard, stage, WORK_REDUCE_SCATTER, "sums").ops,
+                  e.summed_bundles_of_all_groups);
         /* gradients are sent in fp32 */
         CHECK_INT(label, count_weight_ops(&shard, stage, WORK_SEND, "pp").bytes,
                   4 * e.sent_elements);

@@ -151,7 +151,7 @@ static void second_step_may_need_another_segment(void)
                                "op 3 fill compute count=5242880 writes d\n";
     struct ir ir = {0};
     struct diag diag = {0};
-    struct replay replay;
+    struct replayed_buffer_lifetimes replay;
     struct caching_allocator a = {0}, limited = {.limit_bytes = (uint64_t)60 << 20};
     CHECK_INT("parsed", ir_parse(&ir, "steps.ir", text, sizeof text - 1, &diag), STATUS_OK);
     CHECK_TEXT("parsed", diag.error_count > 0 ? diag.text : "", "");
@@ -188,7 +188,7 @@ static void late_moments_take_the_place_of_activations(void)
     CHECK_INT("parsed", ir_parse(&ir, "moments.ir", text, sizeof text - 1, &diag), STATUS_OK);
     CHECK_TEXT("parsed", diag.error_count > 0 ? diag.text : "", "");
     for (int late = 0; late < 2; late++) {
-        struct replay replay;
+        struct replayed_buffer_lifetimes replay;
         struct caching_allocator a = {0};
         replay_list_buffers_of_role(&replay, &ir, &ir.role[0],
                                     (struct replay_options){.moments_allocated_in_step = late});

@@ -309,7 +309,7 @@ static void races_and_unwritten_reads_agree_with_brute_force(void)
             (struct random_sizes){.ops = check_random_i64(&random, 2, 12),
                                   .buffers = check_random_i64(&random, 4, 16),
                                   .next_wait_percent = check_random_i64(&random, 60, 95),
-                                  .host_percent = 10,
+                                  .host_sync_op_percent = 10,
                                   .range_percent = 40,
                                   .guard_percent = 40,
                                   .prefilled_buffer_percent = check_random_i64(&random, 0, 130)});
@@ -330,7 +330,7 @@ enum { TALKERS = 3 };
 
 /* Makes a schedule of three ranks, each with a list of its own: messages on two streams, whose order each rank
  * changes a little, with barriers and host_syncs between them. */
-static void make_random_messages(struct ir *ir, struct check_random *random)
+static void make_random_message_schedule(struct ir *ir, struct check_random *random)
 {
     struct {
         int from, to; /* equal: a barrier */
@@ -455,7 +455,7 @@ static void deadlocks_agree_with_brute_force(void)
     for (int round = 0; round < 1000; round++) {
         struct ir ir = {0};
         struct verify_report report;
-        make_random_messages(&ir, &random);
+        make_random_message_schedule(&ir, &random);
         verify(&ir, NULL, "", &report, NULL);
         CHECK_INT("messages",
                   (int64_t)report.result[index_of_verify_rule("unmatched-message")].failure_count,
@@ -516,7 +516,7 @@ static void plans_agree_with_brute_force(void)
                         (struct random_sizes){.ops = 40,
                                               .buffers = 20,
                                               .next_wait_percent = 60,
-                                              .host_percent = 5,
+                                              .host_sync_op_percent = 5,
                                               .range_percent = 20});
         liveness_compute_free_sets(&ir);
         offsets_plan(&ir, NULL);

@@ -137,7 +137,7 @@ static uint32_t origin(const struct ir *ir, uint32_t rank, const struct work *wo
 
 static bool sees(const struct document_list *list, int64_t window, int64_t q, int64_t k)
 {
-    return k <= q && document_at(list, q) == document_at(list, k) &&
+    return k <= q && document_index_at_position(list, q) == document_index_at_position(list, k) &&
            (window == 0 || k > q - window);
 }
 
@@ -165,14 +165,15 @@ static void compare(const struct ir *ir, uint32_t rank, const struct work *work,
     uint32_t c = ir_context_index(ir, rank), from = origin(ir, rank, work);
     double pairs = 0, sum = 0;
     bool same = true;
-    visible_pieces(ir, work, rank, &pieces);
+    visible_find_pieces(ir, work, rank, &pieces);
     for (uint32_t i = 0; i < pieces.count; i++)
         sum += attention_piece_pairs(&pieces.piece[i]);
     for (int64_t q = 0; q < work->attention.q; q++)
         for (int64_t k = 0; k < work->attention.kv; k++) {
-            int64_t at = layout_gathered_position(layout, list, c, work->attention.q_first + q);
+            int64_t at =
+                layout_position_of_gathered_row(layout, list, c, work->attention.q_first + q);
             int64_t key =
-                layout_gathered_position(layout, list, from, work->attention.kv_first + k);
+                layout_position_of_gathered_row(layout, list, from, work->attention.kv_first + k);
             bool want = sees(list, work->attention.window, at, key);
             pairs += want;
             same = same && pair_is_covered(&pieces, q, k) == want;

@@ -40,8 +40,8 @@ static inline struct cluster make_round_number_cluster(int64_t nodes)
     c.host = (struct host){.memory_bytes = 1e12, .sockets = 2};
     c.host.memory_bytes_per_s = 40e9;
     c.host.socket_link_bytes_per_s = 15e9;
-    c.host.to_pageable_bytes_per_s = 5e9;
-    c.host.from_pageable_bytes_per_s = 10e9;
+    c.host.d2h_to_pageable_bytes_per_s = 5e9;
+    c.host.h2d_from_pageable_bytes_per_s = 10e9;
     c.switch_of_gpu = machine_switch_of_gpu;
     c.nic_of_gpu = machine_nic_of_gpu;
     c.switch_of_nic = machine_switch_of_nic;

@@ -163,7 +163,8 @@ static void only_what_is_the_same_is_folded(void)
         if (simulate_or_fail_check(rows[i].label, &ir, &cluster, &c.machine.costs,
                                    (struct sim_options){0}, &folded) &&
             simulate_or_fail_check(rows[i].label, &ir, &cluster, &c.machine.costs,
-                                   (struct sim_options){.exact = true}, &exact)) {
+                                   (struct sim_options){.simulates_every_rank_and_op = true},
+                                   &exact)) {
             CHECK_CLOSE(rows[i].label, folded.step_s, exact.step_s, 1e-9);
             CHECK_CLOSE(rows[i].label, sim_flops(&ir, &folded), sim_flops(&ir, &exact), 1e-12);
             CHECK_INT(rows[i].label, folded.class_count, rows[i].classes);

@@ -75,7 +75,8 @@ static void folded_is_exact_on_random_plans(void)
         if (simulate_or_fail_check(label, &ir, &cluster, &costs.costs, (struct sim_options){0},
                                    &folded) &&
             simulate_or_fail_check(label, &ir, &cluster, &costs.costs,
-                                   (struct sim_options){.exact = true}, &exact)) {
+                                   (struct sim_options){.simulates_every_rank_and_op = true},
+                                   &exact)) {
             compare_op_times_of_ranks(label, &folded, &exact);
             compare_link_load_sums(label, &folded, &exact);
             check_waterfalls(label, &ir, &folded);

@@ -29,7 +29,7 @@ static void use_ideal_rates(struct cluster *c)
     c->pcie.h2d_bytes_per_s = c->pcie.d2h_bytes_per_s = INFINITY;
     c->nic.bytes_per_s = c->nic.peer_bytes_per_s = INFINITY;
     c->host.memory_bytes_per_s = c->host.socket_link_bytes_per_s = INFINITY;
-    c->host.to_pageable_bytes_per_s = c->host.from_pageable_bytes_per_s = INFINITY;
+    c->host.d2h_to_pageable_bytes_per_s = c->host.h2d_from_pageable_bytes_per_s = INFINITY;
 }
 
 static void use_one_domain_of_two_nodes(struct cluster *c)
@@ -287,7 +287,8 @@ static void simulated_steps_equal_hand_worked_times(void)
         for (int exact = 0; exact < 2 && diag.error_count == 0; exact++) {
             struct sim_result result = {0};
             if (simulate_or_fail_check(path, &ir, &cluster, &costs.costs,
-                                       (struct sim_options){.exact = exact}, &result))
+                                       (struct sim_options){.simulates_every_rank_and_op = exact},
+                                       &result))
                 CHECK_CLOSE(path, result.step_s, cases_of_time[i].step_s, 1e-9);
             sim_result_release(&result);
         }
@@ -312,8 +313,10 @@ static void a_late_rank_is_late_with_all_kernels(void)
         CHECK_INT(path, ir_load(&ir, check_path(path), NULL), STATUS_OK);
         struct cluster cluster = make_round_number_cluster(1);
         struct toy_sim_costs costs = toy_sim_costs_make(&ir, 0);
-        if (simulate_or_fail_check(path, &ir, &cluster, &costs.costs,
-                                   (struct sim_options){.exact = true, .slow_factor = 2}, &result))
+        if (simulate_or_fail_check(
+                path, &ir, &cluster, &costs.costs,
+                (struct sim_options){.simulates_every_rank_and_op = true, .slow_factor = 2},
+                &result))
             CHECK_CLOSE(path, result.step_s, rows[i].step_s, 1e-9);
         sim_result_release(&result);
         toy_sim_costs_release(&costs);

@@ -60,7 +60,8 @@ static void every_kind_of_communication_takes_its_copies(void)
         for (int exact = 0; exact < 2 && diag.error_count == 0; exact++) {
             struct sim_result result = {0};
             if (simulate_or_fail_check(info->name, &ir, &cluster, &costs.costs,
-                                       (struct sim_options){.exact = exact}, &result))
+                                       (struct sim_options){.simulates_every_rank_and_op = exact},
+                                       &result))
                 CHECK_CLOSE(info->name, result.step_s, copied[kind] / 100, 1e-9);
             sim_result_release(&result);
         }

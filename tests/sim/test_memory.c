@@ -66,9 +66,11 @@ static void host_memory_adds_up_over_a_node(void)
     struct sim_result result = {0};
     run_schedule(&ir, &result);
     CHECK_INT("a rank", (int64_t)result.peak[0][MEMORY_PINNED].bytes, 1000000000);
-    CHECK_INT("a node", (int64_t)result.node_peak_by_host_memory[MEMORY_PINNED].bytes, 2000000000);
-    CHECK_CLOSE("date", result.node_peak_by_host_memory[MEMORY_PINNED].time_s, 1, 1e-12);
-    CHECK_INT("hbm is the device's", (int64_t)result.node_peak_by_host_memory[MEMORY_HBM].bytes, 0);
+    CHECK_INT("a node", (int64_t)result.highest_node_peak_by_memory[MEMORY_PINNED].bytes,
+              2000000000);
+    CHECK_CLOSE("date", result.highest_node_peak_by_memory[MEMORY_PINNED].time_s, 1, 1e-12);
+    CHECK_INT("hbm is the device's", (int64_t)result.highest_node_peak_by_memory[MEMORY_HBM].bytes,
+              0);
     sim_result_release(&result);
     ir_release(&ir);
 }

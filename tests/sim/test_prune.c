@@ -9,7 +9,7 @@ static const struct {
     const char *label;
     double width[LINKS];
     unsigned flow[MOST_FLOWS];
-    unsigned stay;
+    unsigned mask_of_links_that_stay;
 } table[] = {
     {"ports of one flow: the narrowest", {4, 3, 2, 5}, {15}, 4},
     {"equal ports of one flow: the first", {1, 1, 1, 1}, {15}, 1},
@@ -39,7 +39,7 @@ static void only_links_that_can_limit_stay(void)
         unsigned stay = 0;
         for (uint32_t e = 0; e < pruned.link_begin[flows.flow_count]; e++)
             stay |= 1u << platform.link[pruned.link[e]].owner;
-        CHECK_INT(table[i].label, stay, table[i].stay);
+        CHECK_INT(table[i].label, stay, table[i].mask_of_links_that_stay);
         prune_release(&pruned);
         flow_table_release(&flows);
         platform_release(&platform);

@@ -26,7 +26,7 @@
     "'out':[[0,[1],'bfloat16']],'rd':1,'wr':1,'g':'g','full':400000000000" more "},"
 #define EVENT_ALL_GATHER_BASE(stream) EVENT_ALL_GATHER("c10d._allgather_base_", stream, "")
 #define EVENT_FUNCTIONAL_ALL_GATHER EVENT_ALL_GATHER("_c10d_functional.all_gather_into_tensor", "0", "")
-#define JOIN                                                                                       \
+#define EVENT_WAIT_TENSOR                                                                                       \
     "{'op':'_c10d_functional.wait_tensor','k':'comm','ph':'f','m':0,'n':-1,'s':0,"                 \
     "'in':[[0,[1],'bfloat16']],'out':[],'rd':0,'wr':0,'g':'g','full':1},"
 /* a message of a batch, of rank 1 in a ring of 4 */
@@ -37,7 +37,7 @@
 #define EVENT_WORK_WAIT(on) "{'op':'work_wait','s':0,'on':" on "},"
 /* a stream records a CUDA event; a stream, or the host, waits for it */
 #define EVENT_RECORD(stream, event) "{'op':'record','s':" stream ",'e':" event "},"
-#define WAIT(stream, event) "{'op':'wait','s':" stream ",'e':" event "},"
+#define EVENT_STREAM_WAIT(stream, event) "{'op':'wait','s':" stream ",'e':" event "},"
 #define EVENT_HOST_WAIT(event) "{'op':'host_wait','s':0,'e':" event "},"
 #define EVENT_ITEM_SYNC "{'op':'item','s':0},"
 
@@ -46,13 +46,13 @@ static const struct {
     double step_s;
 } rows[] = {
     {"a stream of its own: 1 + max(3, 2) + 1",
-     ONE EVENT_RECORD("0", "5") WAIT("7", "5") EVENT_ALL_GATHER_BASE("7") EVENT_RECORD("7", "6") TWO WAIT("0", "6") ONE, 5},
+     ONE EVENT_RECORD("0", "5") EVENT_STREAM_WAIT("7", "5") EVENT_ALL_GATHER_BASE("7") EVENT_RECORD("7", "6") TWO EVENT_STREAM_WAIT("0", "6") ONE, 5},
     {"a stream that does not wait for the first product: max(3, 1 + 2) + 1",
-     ONE EVENT_ALL_GATHER_BASE("7") EVENT_RECORD("7", "6") TWO WAIT("0", "6") ONE, 4},
+     ONE EVENT_ALL_GATHER_BASE("7") EVENT_RECORD("7", "6") TWO EVENT_STREAM_WAIT("0", "6") ONE, 4},
     {"in the order of the default stream: 1 + 3 + 2 + 1",
      ONE EVENT_ALL_GATHER_BASE("0") TWO ONE, 7},
     {"functional, joined before the last product: 1 + max(3, 2) + 1",
-     ONE EVENT_FUNCTIONAL_ALL_GATHER TWO JOIN ONE, 5},
+     ONE EVENT_FUNCTIONAL_ALL_GATHER TWO EVENT_WAIT_TENSOR ONE, 5},
     {"functional, never joined: max(1 + 3, 1 + 2 + 1)",
      ONE EVENT_FUNCTIONAL_ALL_GATHER TWO ONE, 4},
     {"asynchronous, waited for at once: 1 + 3 + 2",
@@ -64,7 +64,7 @@ static const struct {
     {"a batch of a send and a receive is one shift of 100 GB at 50 GB/s, waited for: max(2, 1)",
      EVENT_BATCHED_MESSAGE("send", "2") EVENT_BATCHED_MESSAGE("recv_", "0") ONE EVENT_WORK_WAIT("1") EVENT_WORK_WAIT("0"), 2},
     {"a wait for an event that is recorded only later waits for nothing: max(3, 1)",
-     EVENT_ALL_GATHER_BASE("7") WAIT("0", "6") ONE EVENT_RECORD("7", "6"), 3},
+     EVENT_ALL_GATHER_BASE("7") EVENT_STREAM_WAIT("0", "6") ONE EVENT_RECORD("7", "6"), 3},
 };
 /* clang-format on */
 
@@ -122,7 +122,7 @@ static void streams_overlap_as_recorded(void)
 #define SEND(peer) EVENT_STAGE_MESSAGE("send", peer, "")
 #define RECV(peer) EVENT_STAGE_MESSAGE("recv_", peer, "")
 #define EVENT_SEND_IN_BATCH(batch, peer) EVENT_STAGE_MESSAGE("send", peer, ",'batch':" batch)
-#define RECV_IN(batch, peer) EVENT_STAGE_MESSAGE("recv_", peer, ",'batch':" batch)
+#define EVENT_RECV_IN_BATCH(batch, peer) EVENT_STAGE_MESSAGE("recv_", peer, ",'batch':" batch)
 
 static const struct {
     const char *label, *events[2]; /* of the stages, which are ranks 0 and 1 */
@@ -135,11 +135,11 @@ static const struct {
      {ONE SEND("1") TWO,
       RECV("0") EVENT_WORK_WAIT("0")}, 3},
     {"a batch sends and receives at the same time: 2 + 1",
-     {EVENT_SEND_IN_BATCH("7", "1") RECV_IN("7", "1") EVENT_WORK_WAIT("0") EVENT_WORK_WAIT("1") ONE,
-      EVENT_SEND_IN_BATCH("3", "0") RECV_IN("3", "0")}, 3},
+     {EVENT_SEND_IN_BATCH("7", "1") EVENT_RECV_IN_BATCH("7", "1") EVENT_WORK_WAIT("0") EVENT_WORK_WAIT("1") ONE,
+      EVENT_SEND_IN_BATCH("3", "0") EVENT_RECV_IN_BATCH("3", "0")}, 3},
     {"two batches are one after the other: 2 + 2",
-     {EVENT_SEND_IN_BATCH("7", "1") RECV_IN("8", "1"),
-      RECV_IN("3", "0") EVENT_SEND_IN_BATCH("4", "0")}, 4},
+     {EVENT_SEND_IN_BATCH("7", "1") EVENT_RECV_IN_BATCH("8", "1"),
+      EVENT_RECV_IN_BATCH("3", "0") EVENT_SEND_IN_BATCH("4", "0")}, 4},
     {"and so are messages between two ranks that are no batch: 2 + 2",
      {SEND("1") RECV("1"),
       RECV("0") SEND("0")}, 4},

@@ -171,7 +171,7 @@ static void loads_name_the_busiest_link(void)
         CHECK_CLOSE("busy", result.loads_by_link[result.busiest_load_row].busy_fraction_of_step,
                     0.06 / 0.060001, 1e-9);
     }
-    CHECK_INT("instances", (int64_t)result.counts.op_instances, 8);
+    CHECK_INT("instances", (int64_t)result.counts.schedule_op_instances, 8);
     CHECK_INT("of which simulated", (int64_t)result.counts.simulated_op_instances, 2);
     CHECK_INT("classes", result.class_count, 1);
     CHECK_INT("members", result.classes[0].rank_count, 4);

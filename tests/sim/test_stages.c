@@ -64,7 +64,7 @@ static struct request request_of_deep_model(int pipeline, int64_t pp, int64_t un
         .optimizer = -1,
         .attention_impl = -1,
         .dtype = -1,
-        .scope = SCOPE_LAYERS,
+        .scope = SCOPE_ALL_LAYERS,
         .ranks = pp,
         .pp = pp,
         .pipeline = pipeline,
@@ -118,7 +118,7 @@ static void folded_pipelines_equal_unfolded(void)
         bool shared = p == CHOICE_PIPELINE_MSP;
         bool pieces = pipeline_of_choice((enum pipeline_choice)p)->has_subsequences;
         struct world w;
-        request.scope = SCOPE_STEP;
+        request.scope = SCOPE_WHOLE_STEP;
         request.strategy = "ulysses";
         request.weights = CHOICE_WEIGHTS_ZERO1;
         request.activations = CHOICE_ACTIVATIONS_FULL;
@@ -132,7 +132,7 @@ static void folded_pipelines_equal_unfolded(void)
         }
         struct sim_result plain = {0};
         struct sim_costs costs = {.work_s = w.work_s};
-        struct sim_options options = {.exact = true};
+        struct sim_options options = {.simulates_every_rank_and_op = true};
         CHECK_INT(pipeline_names[p],
                   sim_run(&w.ir, &w.cluster, &costs, &options, "plain", &plain, &w.diag),
                   STATUS_OK);
@@ -311,7 +311,7 @@ static void a_host_that_awaits_messages_exposes_them(void)
         struct world w;
         struct profile profile;
         struct request request = request_of_deep_model(CHOICE_PIPELINE_GPIPE, 2, (int64_t)n);
-        request.scope = SCOPE_LAYERS_FORWARD;
+        request.scope = SCOPE_ALL_LAYERS_FORWARD;
         snprintf(label, sizeof label, "%s, messages of %g units", awaits ? "awaits" : "goes on",
                  part);
         double unit = 0;
@@ -395,7 +395,7 @@ static void shared_subsequences_fill_the_pipeline(void)
             struct world w;
             struct request request = request_of_deep_model(CHOICE_PIPELINE_MSP, rows[i].pp, 1);
             request.model = &layers;
-            request.scope = SCOPE_LAYERS_FORWARD;
+            request.scope = SCOPE_ALL_LAYERS_FORWARD;
             request.subsequences = rows[i].n;
             request.seq = 840 * rows[i].n;
             request.shared_units = &shared[k];

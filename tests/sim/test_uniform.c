@@ -45,7 +45,7 @@ static void even_ranks_fold_into_the_last_class(void)
         {"more ranks than 3", {.uniform_above_ranks = 3}, 4, 1, 4.1},
         {"no more than 4", {.uniform_above_ranks = 4}, 0, 4, 3.1},
         {"no more than 64, the default", {0}, 0, 4, 3.1},
-        {"exact", {.exact = true, .uniform_above_ranks = 3}, 0, 4, 3.1},
+        {"exact", {.simulates_every_rank_and_op = true, .uniform_above_ranks = 3}, 0, 4, 3.1},
     };
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct ir ir = {0};

@@ -59,14 +59,14 @@ static enum status compare_text(struct fixture *f, const char *predicted, const 
 
 /* Checks the i-th group of the comparison by kind, stream, phase or rank. Groups without a name are
  * checked for their seconds only. off_s: the sum of the absolute errors of the group's ops. */
-static void check_group(const struct comparison *c, enum compare_criterion by, size_t i,
+static void check_group(const struct comparison *c, enum compare_grouping by, size_t i,
                         const char *name, double predicted_s, double measured_s, double off_s)
 {
     struct compare_group *group;
     size_t count = compare_list_groups(c, by, &group);
     if (CHECK(name, i < count)) {
         if (group[i].name != NULL)
-            CHECK_TEXT(compare_criterion_name(by), group[i].name, name);
+            CHECK_TEXT(compare_grouping_name(by), group[i].name, name);
         CHECK_CLOSE(name, group[i].predicted_s, predicted_s, 1e-12);
         CHECK_CLOSE(name, group[i].measured_s, measured_s, 1e-12);
         CHECK_CLOSE(name, group[i].absolute_error_s, off_s, 1e-12);

@@ -12,7 +12,7 @@
 #define OPS "rank,stream,op,kind,phase,region,layer,chunk,step,start_s,end_s,bytes,flops\n"
 #define OPS_CSV_COLUMNS                                                                            \
     "rank,stream,op,kind,phase,region,layer,chunk,step,start_s,end_s,bytes,flops,micro\n"
-#define MEMORY "time_s,rank,memory,category,bytes\n"
+#define MEMORY_CSV_COLUMNS "time_s,rank,memory,category,bytes\n"
 #define ROW "0,compute,7,matmul,forward,linear,3,-1,-1,0.1,0.25,1024,2e+17\n"
 
 struct fixture {
@@ -146,7 +146,7 @@ static const struct {
     {"column too many",
      "rank,stream,op,kind,phase,region,layer,chunk,step,start_s,end_s,bytes,flops,micro,x\n",
      "t.csv:1: error: unknown column 'x' after the last one, 'micro'\n"},
-    {"memory file", MEMORY, "t.csv:1: error: column 1 is 'time_s', expected 'rank'\n"},
+    {"memory file", MEMORY_CSV_COLUMNS, "t.csv:1: error: column 1 is 'time_s', expected 'rank'\n"},
     {"row too short", "# a=b\n" OPS ROW "0,compute,7\n",
      "t.csv:4: error: 3 fields, expected 13 as in the line of column names\n"},
     {"cut off", OPS "0,compute,7,matmul,forward,linear,3,-1,-1,0.1,0.25,1024,2",
@@ -200,7 +200,7 @@ static void lines_are_counted_through_quoted_line_ends(void)
 {
     struct fixture f = {0};
     const char *text =
-        "\xef\xbb\xbf# a=b\r\n" MEMORY "0,0,\"h\nb\nm\",kv,1\r\n\n  \n0,0,hbm,kv,x\n";
+        "\xef\xbb\xbf# a=b\r\n" MEMORY_CSV_COLUMNS "0,0,\"h\nb\nm\",kv,1\r\n\n  \n0,0,hbm,kv,x\n";
     trace_parse_memory(&f.trace, "m.csv", text, strlen(text), &f.diag);
     CHECK_TEXT("line", f.diag.text,
                "m.csv:8: error: column 'bytes': expected a number from 0 to 1e100, not 'x'\n");
@@ -235,7 +235,7 @@ static void hostile_bytes_are_refused(void)
                "quote missing?)\n");
     fixture_release(&f);
 
-    text_puts(&f.text, MEMORY);
+    text_puts(&f.text, MEMORY_CSV_COLUMNS);
     for (int i = 0; i <= TRACE_LABEL_LIMIT; i++)
         text_printf(&f.text, "0,0,hbm,c%d,1\n", i);
     trace_parse_memory(&f.trace, "m.csv", f.text.data, f.text.size, &f.diag);

@@ -51,8 +51,8 @@ static enum status explain(struct fixture *f, const char *predicted, const char 
     read_rows(&f->predicted, predicted);
     read_rows(&f->measured, measured);
     const struct trace *trace = &f->measured;
-    return explain_measured_traces(&f->explanation, &f->predicted, &trace, &name, 1, false,
-                                   &f->diag);
+    return explain_measured_against_predicted(&f->explanation, &f->predicted, &trace, &name, 1,
+                                              false, &f->diag);
 }
 
 /* Checks that the causes add up to the difference, and the parts of every rank to its step. */
@@ -147,7 +147,7 @@ static void a_message_that_takes_twice_as_long_is_a_slow_link(void)
       ",comm,3,shift,forward,attention,0,-1,-1,12,14,8,0\n" r                                      \
       ",compute,4,matmul,forward,linear,0,-1,-1,14,18,0,0\n"
 
-static void a_copy_that_the_kernels_wait_for_is_in_the_open(void)
+static void a_copy_kernels_wait_for_is_exposed(void)
 {
     struct fixture f;
     CHECK_INT("explain",
@@ -220,8 +220,8 @@ static void a_rank_that_is_not_predicted_is_refused(void)
 }
 
 /* Makes a recording of one rank with its own clock: a product, a message and a product. */
-static void record(struct trace *trace, unsigned rank, double origin_us, double first_us,
-                   double message_us)
+static void parse_made_up_recording_of_rank(struct trace *trace, unsigned rank, double origin_us,
+                                            double first_us, double message_us)
 {
     static const char product[] =
         "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"pid\":1,\"tid\":1,\"ts\":%.0f,"
@@ -250,13 +250,13 @@ static void clocks_of_recordings_are_shifted_until_messages_end_together(void)
     read_rows(&f.predicted, "0,compute,0,matmul,forward,linear,0,-1,-1,0,0.0001,0,524288\n"
                             "0,comm,1,all_gather,forward,weights,0,-1,-1,0.0001,0.00014,4096,0\n"
                             "0,compute,2,matmul,forward,linear,0,-1,-1,0.00014,0.00024,0,524288\n");
-    record(&f.measured, 0, 5e6, 100, 100);
-    record(&other, 1, 7e9, 160, 40);
+    parse_made_up_recording_of_rank(&f.measured, 0, 5e6, 100, 100);
+    parse_made_up_recording_of_rank(&other, 1, 7e9, 160, 40);
     const struct trace *const traces[] = {&f.measured, &other};
-    CHECK_INT(
-        "explain",
-        explain_measured_traces(&f.explanation, &f.predicted, traces, names, 2, true, &f.diag),
-        STATUS_OK);
+    CHECK_INT("explain",
+              explain_measured_against_predicted(&f.explanation, &f.predicted, traces, names, 2,
+                                                 true, &f.diag),
+              STATUS_OK);
     const struct explanation *e = &f.explanation;
     if (CHECK("two ranks", e->rank_count == 2)) {
         CHECK_CLOSE("rank 0 waits", e->times_of_ranks[0].measured_s[EXPLAIN_WAITS], 60e-6, 1e-6);
@@ -275,8 +275,7 @@ static const struct check_case cases[] = {
      a_late_rank_is_named_by_the_rank_that_waits_least},
     {"a message that takes twice as long is a slow link",
      a_message_that_takes_twice_as_long_is_a_slow_link},
-    {"a copy that the kernels wait for is in the open",
-     a_copy_that_the_kernels_wait_for_is_in_the_open},
+    {"a copy that the kernels wait for is in the open", a_copy_kernels_wait_for_is_exposed},
     {"kernels slower by one share are a clock that fell",
      kernels_slower_by_one_share_are_a_clock_that_fell},
     {"one sort is named, and so is stray work", slow_kind_and_stray_work_are_named},

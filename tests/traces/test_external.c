@@ -239,9 +239,9 @@ static void results_are_appended_to_input_rows(void)
         "\"error: x: 1,5; y\"\n";
     struct fixture f = {0}, again = {0};
     struct text out = {0};
-    struct external_result result[3] = {external_make_unknown_result(),
-                                        external_make_unknown_result(),
-                                        external_make_unknown_result()};
+    struct external_prediction result[3] = {external_make_unknown_prediction(),
+                                            external_make_unknown_prediction(),
+                                            external_make_unknown_prediction()};
     result[0].outcome = OUTCOME_OK;
     result[0].step_s = 2;
     result[0].relative_error = 0.25;

@@ -18,7 +18,7 @@
     "{'ph':'X','cat':'kernel','name':'" name "','pid':0,'tid':7,'ts':" ts ",'dur':" dur            \
     ",'args':{'device':0,'stream':7,'correlation':" number "}}"
 #define BF16 "['c10::BFloat16','c10::BFloat16']"
-#define LIST "['TensorList','Scalar']"
+#define TENSOR_LIST_AND_SCALAR_TYPES "['TensorList','Scalar']"
 
 /* Two products of one shape take 10 and 30 us, the second in two kernels; the kernel of a conversion counts for the
  * outermost operator in wanted[], not for the copy in it; the profiler left out the shapes of the optimizer's tensors.
@@ -38,9 +38,9 @@ static const char recording[] =
     OPERATOR("aten::_to_copy", "71", "15", "6", "[[4,8]]", "['float']") ","
     OPERATOR("aten::copy_", "72", "5", "7", "[[4,8],[4,8]]", BF16) ","
     LAUNCH("73", "105") ","
-    OPERATOR("aten::_foreach_add_", "100", "10", "8", "[[[4,8],[2]],[]]", LIST) ","
+    OPERATOR("aten::_foreach_add_", "100", "10", "8", "[[[4,8],[2]],[]]", TENSOR_LIST_AND_SCALAR_TYPES) ","
     LAUNCH("101", "106") ","
-    OPERATOR("aten::_fused_adamw_", "120", "10", "9", "[[],[]]", LIST) ","
+    OPERATOR("aten::_fused_adamw_", "120", "10", "9", "[[],[]]", TENSOR_LIST_AND_SCALAR_TYPES) ","
     LAUNCH("121", "107") ","
     OPERATOR("c10d::allreduce_", "140", "10", "10", "[[4,8]]", "['float']") ","
     LAUNCH("141", "108") ","
@@ -119,8 +119,8 @@ static void kernels_are_summed_by_operator_and_shapes(void)
     CHECK_CLOSE("its memory", times.device.memory_bytes, 150109880320.0, 0);
     CHECK_CLOSE("no operator", 1e6 * times.seconds_of_unassigned_kernels, 1, 1e-9);
     for (size_t i = 0; i < ARRAY_LEN(found) && status == STATUS_OK; i++) {
-        const struct kernel_key key = {found[i].op, found[i].inputs, found[i].dtype};
-        const struct kernel_time *time = kernel_times_find(&times, &key);
+        const struct operator_key key = {found[i].op, found[i].inputs, found[i].dtype};
+        const struct operator_kernel_time *time = kernel_times_find(&times, &key);
         CHECK_INT(found[i].label, time != NULL ? (int64_t)time->call_count : 0,
                   (int64_t)found[i].calls);
         CHECK_CLOSE(found[i].label, time != NULL ? 1e6 * time->median_s : 0, found[i].us, 1e-9);

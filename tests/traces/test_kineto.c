@@ -152,18 +152,18 @@ static void the_call_names_the_operator_of_a_kernel(void)
  * step has, it says "CALLS of OPERATORS: time in calls after time between them"; then follow held
  * calls, pauses and idle starts. A last line is of the whole recording. Times are in
  * microseconds. */
-static void write_host_calls_by_step(struct text *out, const struct kineto_issue *issue)
+static void write_host_calls_by_step(struct text *out, const struct kineto_host_calls *issue)
 {
     static const char *const names[CALL_COUNT] = {"launch", "collective", "copy", "wait"};
     for (size_t i = 0; i < issue->step_count; i++) {
-        const struct kineto_issue_step *step = &issue->steps[i];
+        const struct kineto_host_calls_of_step *step = &issue->steps[i];
         for (int kind = 0; kind < CALL_COUNT; kind++)
             if (step->issue_calls_by_kind[kind].call_count > 0)
                 text_printf(out, "%s %zu of %zu: %.1f after %.1f; ", names[kind],
                             step->issue_calls_by_kind[kind].call_count,
                             step->issue_calls_by_kind[kind].operator_count,
                             1e6 * step->issue_calls_by_kind[kind].total_call_s,
-                            1e6 * step->issue_calls_by_kind[kind].total_gap_s);
+                            1e6 * step->issue_calls_by_kind[kind].total_gap_before_calls_s);
         text_printf(out, "held %zu, pauses %zu of %.1f, idle starts %zu in %.1f\n",
                     step->gpu_waiting_call_count, step->pause_count, 1e6 * step->sum_of_pauses_s,
                     step->empty_stream_launch_count, 1e6 * step->total_empty_stream_launch_delay_s);
@@ -178,15 +178,16 @@ static void check_host_calls_of_recording(const char *what, const char *recordin
                                           const char *wanted)
 {
     struct trace trace = {0};
-    struct kineto_issue issue = {0};
+    struct kineto_host_calls issue = {0};
     struct text calls = {0};
     const char *text = check_json_from_single_quotes(recording);
-    enum status status = kineto_parse_issue(&trace, &issue, "t.json", text, strlen(text), NULL);
+    enum status status =
+        kineto_parse_with_host_calls(&trace, &issue, "t.json", text, strlen(text), NULL);
     CHECK_INT(what, status, STATUS_OK);
     write_host_calls_by_step(&calls, &issue);
     CHECK_TEXT(what, calls.data, wanted);
     text_release(&calls);
-    kineto_issue_release(&issue);
+    kineto_host_calls_release(&issue);
     trace_release(&trace);
 }
 
@@ -277,7 +278,7 @@ static void launches_into_a_full_queue_are_held(void)
     text_release(&recording);
 }
 
-static void classes_follow_from_names(void)
+static void kernel_classes_follow_from_names(void)
 {
     static const struct {
         enum kernel_class (*of)(const char *name);
@@ -436,7 +437,7 @@ static const struct check_case cases[] = {
     {"the call names the operator of a kernel", the_call_names_the_operator_of_a_kernel},
     {"calls of the runtime are summed", calls_of_the_runtime_are_summed},
     {"launches into a full queue are held", launches_into_a_full_queue_are_held},
-    {"classes follow from names", classes_follow_from_names},
+    {"classes follow from names", kernel_classes_follow_from_names},
     {"real recordings are read whole", real_recordings_are_read_whole},
     {"hostile text gives one message", hostile_text_gives_one_message},
     {"nesting is limited", nesting_is_limited},

@@ -33,7 +33,7 @@ static void add_change(struct trace *trace, double time_s, uint32_t rank, const 
  * comm.hp            [---------]                   [----]     3-5, 9-10
  * h2d                     [--------------]                    4-7
  * Communication 2-5 and 9-10 (4 s), of it 3-5 and 9-10 exposed (3 s); copies 4-7, of it 4-5 exposed. */
-static void add_ops_of_drawing(struct trace *trace, uint32_t rank)
+static void add_ops_of_timeline_in_comment(struct trace *trace, uint32_t rank)
 {
     add_op(trace, rank, "compute", 1, 3);
     add_op(trace, rank, "compute", 5, 7);
@@ -44,7 +44,7 @@ static void add_ops_of_drawing(struct trace *trace, uint32_t rank)
     add_op(trace, rank, "h2d", 4, 7);
 }
 
-static void check_stats_of_drawing(const char *label, const struct stats_rank *rank)
+static void check_stats_of_timeline_in_comment(const char *label, const struct stats_rank *rank)
 {
     if (!CHECK(label, rank != NULL))
         return;
@@ -65,9 +65,9 @@ static void exposed_communication_is_that_without_compute(void)
 {
     struct trace trace = {0};
     struct trace_stats stats;
-    add_ops_of_drawing(&trace, 3);
+    add_ops_of_timeline_in_comment(&trace, 3);
     trace_stats_compute(&stats, &trace);
-    check_stats_of_drawing("as drawn", stats_find_rank(&stats, 3));
+    check_stats_of_timeline_in_comment("as drawn", stats_find_rank(&stats, 3));
     CHECK("no such rank", stats_find_rank(&stats, 0) == NULL);
     CHECK_INT("streams", (int64_t)stats.stream_count, 4);
     const struct stats_stream *hp = NULL;
@@ -94,8 +94,8 @@ static void the_order_of_rows_does_not_matter(void)
     for (int round = 0; round < 20; round++) {
         struct trace drawn = {0}, trace = {0};
         struct trace_stats stats;
-        add_ops_of_drawing(&drawn, 70000);
-        add_ops_of_drawing(&drawn, 2);
+        add_ops_of_timeline_in_comment(&drawn, 70000);
+        add_ops_of_timeline_in_comment(&drawn, 2);
         uint32_t row[14];
         for (uint32_t i = 0; i < 14; i++) {
             int64_t j = check_random_i64(&random, 0, i);
@@ -108,8 +108,8 @@ static void the_order_of_rows_does_not_matter(void)
         trace_stats_compute(&stats, &trace);
         CHECK_INT("ranks", (int64_t)stats.rank_count, 2);
         CHECK_INT("in order", stats.ranks[0].rank, 2);
-        check_stats_of_drawing("rank 2", stats_find_rank(&stats, 2));
-        check_stats_of_drawing("rank 70000", stats_find_rank(&stats, 70000));
+        check_stats_of_timeline_in_comment("rank 2", stats_find_rank(&stats, 2));
+        check_stats_of_timeline_in_comment("rank 70000", stats_find_rank(&stats, 70000));
         CHECK_CLOSE("start", stats.start_s, 1, 0);
         CHECK_CLOSE("end", stats.end_s, 10, 0);
         trace_stats_release(&stats);
@@ -154,7 +154,7 @@ static void waits_of_the_host_hide_nothing(void)
     trace_release(&trace);
 }
 
-static void roles_follow_from_names(void)
+static void stream_roles_follow_from_names(void)
 {
     static const struct {
         const char *name;
@@ -252,7 +252,7 @@ static const struct check_case cases[] = {
     {"the order of rows does not matter", the_order_of_rows_does_not_matter},
     {"ops that overlap on a stream count once", ops_that_overlap_on_a_stream_count_once},
     {"waits of the host hide nothing", waits_of_the_host_hide_nothing},
-    {"roles follow from names", roles_follow_from_names},
+    {"roles follow from names", stream_roles_follow_from_names},
     {"the peak is of the sum, not the sum of peaks", the_peak_is_of_the_sum_not_the_sum_of_peaks},
     {"an empty trace has empty stats", an_empty_trace_has_empty_stats},
 };

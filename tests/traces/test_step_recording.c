@@ -7,16 +7,16 @@
 
 #include <string.h>
 
-#define START                                                                                      \
+#define RECORDING_START                                                                            \
     "{'format':'longhaul-step','version':1,'torch':'2.15','world':2,'rank':1,"                     \
     "'groups':{'3':{'ranks':[1,0],'desc':'dp'}},'modules':['','a.b'],"
-#define PEAK "'guessed':{'item':2},'peak':150,"
+#define PEAK_MEMBER "'guessed':{'item':2},'peak':150,"
 #define STORAGES_MEMBER "'storages':[[100,-1,-1,'param a.b'],[50,0,1,''],[40,1,-1,'grad']],"
 #define MM                                                                                         \
     "{'op':'mm','k':'mm','ph':'b','m':1,'n':3,'s':7,'in':[[0,[2,3],"                               \
     "'bfloat16',[1,2]]],'out':[[-1,[],'int64']],'fl':12,'rd':5,'wr':6}"
 #define WAIT "{'op':'wait','s':7,'e':9}"
-#define WHOLE START PEAK STORAGES_MEMBER "'events':[" MM "," WAIT "]}"
+#define WHOLE RECORDING_START PEAK_MEMBER STORAGES_MEMBER "'events':[" MM "," WAIT "]}"
 
 /* Reads a recording from a text (check_json_from_single_quotes()). */
 static enum status parse(struct step_recording *r, const char *recording, struct diag *diag)
@@ -63,7 +63,7 @@ static void every_recording_member_is_read(void)
     step_recording_release(&r);
 }
 
-#define RECORDING_OF_EVENTS(text) START PEAK STORAGES_MEMBER "'events':[" text "]}"
+#define RECORDING_OF_EVENTS(text) RECORDING_START PEAK_MEMBER STORAGES_MEMBER "'events':[" text "]}"
 #define OPERATOR(op, kind, more)                                                                   \
     "{'op':'" op "','k':'" kind "','ph':'f','m':0,'n':0,'s':0,'in':[],"                            \
     "'out':[],'rd':0,'wr':0" more "}"
@@ -80,7 +80,7 @@ static const struct {
     {"another version", "{'format':'longhaul-step','version':2}",
      "step.json:1: error: version: 2 is another version of the format than 1, which this program "
      "reads: record the step again with the longhaul.record of this version\n"},
-    {"cut short", START PEAK "'storages':[[100,",
+    {"cut short", RECORDING_START PEAK_MEMBER "'storages':[[100,",
      "step.json:1:186: error: expected a value, but the text ends here\n"},
     {"a rank beyond the ranks", "{'format':'longhaul-step','version':1,'world':2,'rank':2}",
      "step.json:1: error: rank: 2 is out of range: expected 0 to 1\n"},
@@ -92,13 +92,13 @@ static const struct {
      "{'format':'longhaul-step','version':1,'world':4,'rank':1,'modules':[],'groups':{'3':{'ranks':"
      "[1,0,1]}}}",
      "step.json:1: error: groups.3.ranks: rank 1 is there twice\n"},
-    {"no events", START PEAK STORAGES_MEMBER "'events':[]}",
+    {"no events", RECORDING_START PEAK_MEMBER STORAGES_MEMBER "'events':[]}",
      "step.json:1: error: events: has no events: nothing was recorded\n"},
     {"a storage that dies before its birth",
-     START PEAK "'storages':[[100,1,0,'']],'events':[" WAIT "]}",
+     RECORDING_START PEAK_MEMBER "'storages':[[100,1,0,'']],'events':[" WAIT "]}",
      "step.json:1: error: storages[0]: died at event 0, before it was born at event 1\n"},
     {"a storage that dies after the end",
-     START PEAK "'storages':[[100,0,2,'']],'events':[" WAIT "]}",
+     RECORDING_START PEAK_MEMBER "'storages':[[100,0,2,'']],'events':[" WAIT "]}",
      "step.json:1: error: storages[0][2]: 2 is out of range: expected -1 to 1\n"},
     {"an unknown kind of operator", RECORDING_OF_EVENTS(OPERATOR("x", "spmv", "")),
      "step.json:1: error: events[0].k: 'spmv' is no kind of operator that this version knows\n"},
@@ -129,7 +129,8 @@ static const struct {
      "step.json:1: error: events[0].sent: 2 times the largest piece, 562949953421313, is more than "
      "2^50 bytes\n"},
     {"storages beyond 2^50 bytes",
-     START PEAK "'storages':[[1125899906842624,-1,-1,''],[1,-1,-1,'']],'events':[" WAIT "]}",
+     RECORDING_START PEAK_MEMBER
+     "'storages':[[1125899906842624,-1,-1,''],[1,-1,-1,'']],'events':[" WAIT "]}",
      "step.json:1: error: storages: all storages have more than 2^50 bytes\n"},
     {"a wait for a later collective", RECORDING_OF_EVENTS("{'op':'work_wait','s':0,'on':0}"),
      "step.json:1: error: events[0].on: 0 is out of range: expected -1 to -1\n"},

@@ -111,8 +111,8 @@ void append_launch_record(std::vector<char> &to, Launch launch)
         wrong->uncounted_lost_records--;
         return;
     }
-    if (wrong->drops > 0) {
-        wrong->drops--;
+    if (wrong->dropped_records > 0) {
+        wrong->dropped_records--;
         dropped++;
         return;
     }

@@ -26,7 +26,7 @@ namespace
 enum { STACK_BYTES = 128 * 1024, WARP = 32, MOST_THREADS = 1024 };
 
 /* Returns the index of the block or thread that runs k-th of n. */
-unsigned turn(unsigned k, unsigned n)
+unsigned index_of_kth_in_run_order(unsigned k, unsigned n)
 {
     return emulator_backwards ? n - 1 - k : k;
 }
@@ -139,7 +139,7 @@ NOT_INLINED_NOR_SANITIZED void pause(Waits waits)
 }
 
 /* Runs a fiber: its thread of one block after another. */
-void enter()
+void fiber_main()
 {
     for (;;) {
         (*fibers->body)();
@@ -191,7 +191,7 @@ void make_fiber_context(unsigned number)
     fiber.start.uc_stack.ss_sp = fiber.stack.get();
     fiber.start.uc_stack.ss_size = STACK_BYTES - number * 5 % LINES * LINE;
     fiber.start.uc_link = nullptr;
-    makecontext(&fiber.start, enter, 0);
+    makecontext(&fiber.start, fiber_main, 0);
 }
 
 void run_block(unsigned threads)
@@ -210,10 +210,10 @@ void run_block(unsigned threads)
     for (fibers->over = 0; fibers->over < threads;) {
         bool went_on = false;
         for (unsigned k = 0; k < threads; k++) {
-            unsigned i = turn(k, threads);
+            unsigned i = index_of_kth_in_run_order(k, threads);
             if (fibers->waits[i] == Waits::Nothing) {
                 go_on(i);
-                k = turn(fibers->current, threads);
+                k = index_of_kth_in_run_order(fibers->current, threads);
                 went_on = true;
             }
         }
@@ -240,14 +240,15 @@ void run_blocks(dim3 grid, dim3 block, size_t shared, bool apart, const std::fun
         fibers->shared.resize(shared / sizeof(float) + 1);
     for (unsigned y = 0; y < grid.y; y++)
         for (unsigned x = 0; x < grid.x; x++) {
-            blockIdx = dim3(turn(x, grid.x), turn(y, grid.y));
+            blockIdx =
+                dim3(index_of_kth_in_run_order(x, grid.x), index_of_kth_in_run_order(y, grid.y));
             if (!apart) {
                 alone = false;
                 run_block(block.x);
                 alone = true;
             }
             for (unsigned i = 0; apart && i < block.x; i++) {
-                threadIdx = dim3(turn(i, block.x));
+                threadIdx = dim3(index_of_kth_in_run_order(i, block.x));
                 body();
             }
         }

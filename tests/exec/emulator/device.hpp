@@ -89,7 +89,7 @@ struct Kernel {
     void (*address)();
 };
 /* Returns the device's answer to a launch with `shared` bytes of dynamic shared memory: 0, or the cudaError_t. */
-int refuses(Kernel kernel, dim3 grid, dim3 block, size_t shared);
+int launch_error_of_device(Kernel kernel, dim3 grid, dim3 block, size_t shared);
 /* Does what cudaFuncSetAttribute() does with the limit of dynamic shared memory. Returns 0 or the cudaError_t. */
 int allow_shared(Kernel kernel, size_t bytes);
 /* Puts run_blocks() on a stream, unless the launch is refused. Returns 0 or the cudaError_t. */

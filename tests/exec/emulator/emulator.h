@@ -34,7 +34,7 @@ extern int emulator_clock_asked; /* how often the SM clock was read; the clock f
 /* Faults of CUPTI's records that a test asks for; all 0: every record is delivered. */
 struct emulated_cupti_faults {
     int does_flush_fail; /* cuptiActivityFlushAll() fails */
-    int drops; /* number of records that are dropped for lack of room and counted as dropped */
+    int dropped_records; /* number of records that are dropped for lack of room and counted as dropped */
     int uncounted_lost_records; /* number of records that are lost without being counted */
     int untimed_records;        /* number of records that are delivered with start and end 0 */
     int tears_last_record;      /* the last record of a flush is incomplete */

@@ -200,7 +200,7 @@ void *from(void *data, int64_t element)
 std::mutex lock;
 std::set<cudnnHandle_t> handles; /* those that exist */
 
-cudnnStatus_t create(cudnnHandle_t *handle)
+cudnnStatus_t cudnn_handle_create(cudnnHandle_t *handle)
 {
     emulator::touch();
     *handle = new cudnnContext{emulator::current_device(), nullptr};
@@ -209,7 +209,7 @@ cudnnStatus_t create(cudnnHandle_t *handle)
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t destroy(cudnnHandle_t handle)
+cudnnStatus_t cudnn_handle_destroy(cudnnHandle_t handle)
 {
     std::lock_guard<std::mutex> guard(lock);
     handles.erase(handle);
@@ -230,7 +230,7 @@ size_t version()
     return static_cast<size_t>(emulator_versions.cudnn);
 }
 
-const char *error_string(cudnnStatus_t)
+const char *cudnn_error_string(cudnnStatus_t)
 {
     return "the stream is of another device than the handle";
 }
@@ -329,11 +329,11 @@ const char *fused_backward(const struct fused *fused, cudnnHandle_t handle, cons
 void emulator_use_cudnn(void)
 {
     static struct cudnn table;
-    table.cudnnCreate = create;
-    table.cudnnDestroy = destroy;
+    table.cudnnCreate = cudnn_handle_create;
+    table.cudnnDestroy = cudnn_handle_destroy;
     table.cudnnSetStream = cudnn_handle_set_stream;
     table.cudnnGetVersion = version;
-    table.cudnnGetErrorString = error_string;
+    table.cudnnGetErrorString = cudnn_error_string;
     cudnn_use_table(&table);
 }
 }

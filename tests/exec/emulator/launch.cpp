@@ -61,7 +61,7 @@ int allow_shared(Kernel kernel, size_t bytes)
     return 0;
 }
 
-int refuses(Kernel kernel, dim3 grid, dim3 block, size_t shared)
+int launch_error_of_device(Kernel kernel, dim3 grid, dim3 block, size_t shared)
 {
     const Row &row = row_of(kernel.name);
     if (grid.x - 1 >= GRID_X || grid.y - 1 >= GRID_YZ || grid.z - 1 >= GRID_YZ ||
@@ -78,7 +78,7 @@ int refuses(Kernel kernel, dim3 grid, dim3 block, size_t shared)
 int launch(Kernel kernel, dim3 grid, dim3 block, size_t shared, bool apart, cudaStream_t stream,
            const std::function<void()> &body)
 {
-    int error = refuses(kernel, grid, block, shared);
+    int error = launch_error_of_device(kernel, grid, block, shared);
     if (error != 0)
         return error;
     load(reinterpret_cast<const void *>(kernel.address), 0);
@@ -109,8 +109,8 @@ static emulator::Kernel kernel_of(const char *name)
 int emulator_launch_error(const char *kernel, const unsigned blocks[3], unsigned threads,
                           size_t shared)
 {
-    return emulator::refuses(kernel_of(kernel), dim3(blocks[0], blocks[1], blocks[2]), threads,
-                             shared);
+    return emulator::launch_error_of_device(kernel_of(kernel),
+                                            dim3(blocks[0], blocks[1], blocks[2]), threads, shared);
 }
 
 int emulator_allow_shared(const char *kernel, size_t bytes)
@@ -118,7 +118,7 @@ int emulator_allow_shared(const char *kernel, size_t bytes)
     return emulator::allow_shared(kernel_of(kernel), bytes);
 }
 
-void emulator_copy_16(void *to, const void *from)
+void emulator_copy_16_bytes(void *to, const void *from)
 {
     *static_cast<uint4 *>(to) = *static_cast<const uint4 *>(from);
 }

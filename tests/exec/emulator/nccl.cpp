@@ -318,7 +318,7 @@ ncclResult_t collective(ncclComm *c, cudaStream_t stream, const void *from, cons
     abort();
 }
 
-size_t bytes_of(ncclDataType_t type)
+size_t bytes_of_nccl_type(ncclDataType_t type)
 {
     switch (type) {
     case ncclUint8:
@@ -401,11 +401,11 @@ std::vector<char> exchange(ncclComm *c, const char *from, size_t step, size_t by
 void reduce(ncclComm *c, const char *from, size_t step, char *to, size_t count, ncclDataType_t type,
             ncclRedOp_t op)
 {
-    std::vector<char> all = exchange(c, from, step, count * bytes_of(type));
+    std::vector<char> all = exchange(c, from, step, count * bytes_of_nccl_type(type));
     for (size_t i = 0; i < count; i++) {
         double x = get(all.data(), type, i);
         for (int r = 1; r < c->size; r++) {
-            double y = get(all.data() + (size_t)r * count * bytes_of(type), type, i);
+            double y = get(all.data() + (size_t)r * count * bytes_of_nccl_type(type), type, i);
             x = op == ncclMax ? (y > x ? y : x) : x + y;
         }
         put(to, type, i, x);
@@ -443,7 +443,8 @@ const char *last_error(ncclComm_t)
 }
 
 /* Maps the file at `path`, which all `size` members name, and waits until all of them have. */
-ncclResult_t join(ncclComm_t *comm, const std::string &path, int size, int rank, bool blocking)
+ncclResult_t join_communicator(ncclComm_t *comm, const std::string &path, int size, int rank,
+                               bool blocking)
 {
     int file = open(path.c_str(), O_RDWR | O_CREAT, 0600);
     if (file < 0 || size > RANKS_MAX || ftruncate(file, sizeof(Shared)) != 0)
@@ -481,7 +482,7 @@ ncclResult_t comm_init(ncclComm_t *comm, int size, ncclUniqueId id, int rank, nc
         std::this_thread::sleep_for(std::chrono::seconds(1));
     if (refused("ncclCommInitRankConfig") != ncclSuccess)
         return ncclSystemError;
-    return join(comm, id.internal, size, rank, config->blocking != 0);
+    return join_communicator(comm, id.internal, size, rank, config->blocking != 0);
 }
 
 /* All members of the parent call it: each says its colour and key, and joins those of its colour, in order of keys.
@@ -509,9 +510,9 @@ ncclResult_t comm_split(ncclComm_t parent, int color, int key, ncclComm_t *comm,
     *comm = nullptr;
     if (color == NCCL_SPLIT_NOCOLOR)
         return ncclSuccess;
-    return join(comm,
-                parent->path + "-" + std::to_string(parent->splits++) + "-" + std::to_string(color),
-                size, rank, config->blocking != 0);
+    return join_communicator(
+        comm, parent->path + "-" + std::to_string(parent->splits++) + "-" + std::to_string(color),
+        size, rank, config->blocking != 0);
 }
 
 ncclResult_t comm_abort(ncclComm_t comm)
@@ -620,7 +621,7 @@ ncclResult_t group_end()
 }
 
 /* Adds a send or a receive to the open group, or makes it in a group of its own. */
-ncclResult_t add_part(ncclComm *c, PendingTransfer part, cudaStream_t stream)
+ncclResult_t add_transfer_to_open_group(ncclComm *c, PendingTransfer part, cudaStream_t stream)
 {
     abort_if_communicator_aborted(c);
     if (!is_registered(c, part.data))
@@ -639,13 +640,15 @@ ncclResult_t send(const void *data, size_t count, ncclDataType_t type, int peer,
                   cudaStream_t stream)
 {
     char *bytes = static_cast<char *>(const_cast<void *>(data));
-    return add_part(c, {peer, true, bytes, count * bytes_of(type)}, stream);
+    return add_transfer_to_open_group(c, {peer, true, bytes, count * bytes_of_nccl_type(type)},
+                                      stream);
 }
 
 ncclResult_t recv(void *data, size_t count, ncclDataType_t type, int peer, ncclComm_t c,
                   cudaStream_t stream)
 {
-    return add_part(c, {peer, false, static_cast<char *>(data), count * bytes_of(type)}, stream);
+    return add_transfer_to_open_group(
+        c, {peer, false, static_cast<char *>(data), count * bytes_of_nccl_type(type)}, stream);
 }
 
 ncclResult_t all_gather(const void *from, void *to, size_t count, ncclDataType_t type, ncclComm_t c,
@@ -653,7 +656,7 @@ ncclResult_t all_gather(const void *from, void *to, size_t count, ncclDataType_t
 {
     return collective(c, stream, from, to, [=] {
         std::vector<char> all =
-            exchange(c, static_cast<const char *>(from), 0, count * bytes_of(type));
+            exchange(c, static_cast<const char *>(from), 0, count * bytes_of_nccl_type(type));
         memcpy(to, all.data(), all.size());
     });
 }
@@ -672,8 +675,8 @@ ncclResult_t reduce_scatter(const void *from, void *to, size_t count, ncclDataTy
                             ncclRedOp_t op, ncclComm_t c, cudaStream_t stream)
 {
     return collective(c, stream, from, to, [=] {
-        reduce(c, static_cast<const char *>(from), count * bytes_of(type), static_cast<char *>(to),
-               count, type, op);
+        reduce(c, static_cast<const char *>(from), count * bytes_of_nccl_type(type),
+               static_cast<char *>(to), count, type, op);
     });
 }
 
@@ -681,7 +684,7 @@ ncclResult_t reduce_to_root(const void *from, void *to, size_t count, ncclDataTy
                             ncclRedOp_t op, int root, ncclComm_t c, cudaStream_t stream)
 {
     return collective(c, stream, from, to, [=] {
-        std::vector<char> nobody(c->rank == root ? 0 : count * bytes_of(type));
+        std::vector<char> nobody(c->rank == root ? 0 : count * bytes_of_nccl_type(type));
         reduce(c, static_cast<const char *>(from), 0,
                c->rank == root ? static_cast<char *>(to) : nobody.data(), count, type, op);
     });
@@ -691,7 +694,7 @@ ncclResult_t broadcast(const void *from, void *to, size_t count, ncclDataType_t 
                        ncclComm_t c, cudaStream_t stream)
 {
     return collective(c, stream, from, to, [=] {
-        size_t bytes = count * bytes_of(type);
+        size_t bytes = count * bytes_of_nccl_type(type);
         std::vector<PendingTransfer> parts;
         if (c->rank != root)
             parts.push_back({root, false, static_cast<char *>(to), bytes});

@@ -21,7 +21,7 @@ int init()
     return 0;
 }
 
-int by_bus(const char *, void **handle)
+int get_handle_by_pci_bus_id(const char *, void **handle)
 {
     *handle = &device;
     return 0;
@@ -47,7 +47,7 @@ int max_clock_mhz(void *, int, unsigned *mhz)
     return 0;
 }
 
-int driver(char *text, unsigned size)
+int driver_version_text(char *text, unsigned size)
 {
     snprintf(text, size, "580.00");
     return 0;
@@ -71,7 +71,7 @@ int temperature(void *, int, unsigned *celsius)
     return 0;
 }
 
-int reasons(void *, unsigned long long *mask)
+int clock_throttle_reasons(void *, unsigned long long *mask)
 {
     *mask = 0x4; /* the power limit */
     return 0;
@@ -81,7 +81,14 @@ int reasons(void *, unsigned long long *mask)
 
 extern "C" void emulator_use_nvml(void)
 {
-    static const struct nvml table = {init,  by_bus,      current_clock_mhz, max_clock_mhz, driver,
-                                      power, power_limit, temperature,       reasons};
+    static const struct nvml table = {init,
+                                      get_handle_by_pci_bus_id,
+                                      current_clock_mhz,
+                                      max_clock_mhz,
+                                      driver_version_text,
+                                      power,
+                                      power_limit,
+                                      temperature,
+                                      clock_throttle_reasons};
     nvml_use_table(&table);
 }

@@ -25,7 +25,7 @@ int emulator_launch_error(const char *kernel, const unsigned blocks[3], unsigned
                           size_t shared);
 int emulator_allow_shared(const char *kernel, size_t bytes);
 /* Copies 16 bytes with one access, as kernels do; ends the program if an address is not aligned to 16 bytes. */
-void emulator_copy_16(void *to, const void *from);
+void emulator_copy_16_bytes(void *to, const void *from);
 
 #ifdef __cplusplus
 }

@@ -61,8 +61,8 @@ double now_s()
     return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-thread_local int current;      /* the device of this thread */
-std::atomic<unsigned> touched; /* a bit for each device that has a context */
+thread_local int device_of_this_thread; /* the device of this thread */
+std::atomic<unsigned> touched;          /* a bit for each device that has a context */
 
 struct Allocation {
     size_t bytes;
@@ -151,17 +151,17 @@ void set_launch_recorder(recorder *next)
 
 int current_device()
 {
-    return current;
+    return device_of_this_thread;
 }
 
 void set_current_device(int device)
 {
-    current = device;
+    device_of_this_thread = device;
 }
 
 int device_of(cudaStream_t stream)
 {
-    return stream != nullptr ? stream->device : current;
+    return stream != nullptr ? stream->device : device_of_this_thread;
 }
 
 int device_of(cudaEvent_t event)
@@ -172,7 +172,7 @@ int device_of(cudaEvent_t event)
 void own(void *memory, size_t bytes, Memory kind)
 {
     std::lock_guard<std::mutex> guard(allocations_lock);
-    allocations[static_cast<const char *>(memory)] = {bytes, current, kind};
+    allocations[static_cast<const char *>(memory)] = {bytes, device_of_this_thread, kind};
 }
 
 void forget_allocation(void *memory)
@@ -208,7 +208,7 @@ bool can_device_access(int device, const void *address)
 
 void touch()
 {
-    touched |= 1u << current;
+    touched |= 1u << device_of_this_thread;
 }
 
 int devices_touched()
@@ -218,7 +218,8 @@ int devices_touched()
 
 int submit(cudaStream_t stream, std::function<void()> work)
 {
-    return device_of(stream) != current ? WRONG_DEVICE : submit_copy(stream, std::move(work));
+    return device_of(stream) != device_of_this_thread ? WRONG_DEVICE
+                                                      : submit_copy(stream, std::move(work));
 }
 
 int submit_copy(cudaStream_t stream, std::function<void()> work)
@@ -243,7 +244,7 @@ void load(const void *code, uint64_t variant)
         return;
     {
         std::lock_guard<std::mutex> guard(loading);
-        if (!loaded.insert({current, code, variant}).second)
+        if (!loaded.insert({device_of_this_thread, code, variant}).second)
             return;
     }
     device_synchronize();
@@ -273,7 +274,7 @@ cudaStream_t stream_new()
 {
     CUstream_st *stream = new CUstream_st;
     touch();
-    stream->device = current;
+    stream->device = device_of_this_thread;
     stream->thread = std::thread(work, stream);
     std::lock_guard<std::mutex> lock(streams_lock);
     streams.insert(stream);
@@ -320,7 +321,7 @@ void device_synchronize()
     run_legacy_stream_queue();
     std::lock_guard<std::mutex> lock(streams_lock);
     for (CUstream_st *stream : streams)
-        if (stream->device == current)
+        if (stream->device == device_of_this_thread)
             stream_synchronize(stream);
 }
 
@@ -328,7 +329,7 @@ cudaEvent_t event_new()
 {
     CUevent_st *event = new CUevent_st;
     touch();
-    event->device = current;
+    event->device = device_of_this_thread;
     return event;
 }
 

@@ -63,9 +63,9 @@ int stub_take_log(struct stub_log_entry *out, int most)
     if (lost || logged > most)
         return -1;
     memcpy(out, entries, (size_t)logged * sizeof *out);
-    int taken = logged;
+    int taken_entry_count = logged;
     logged = 0;
-    return taken;
+    return taken_entry_count;
 }
 
 static void append_log_entry(int kind, const void *stream, const void *event)
