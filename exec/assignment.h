@@ -105,7 +105,7 @@ struct assignment {
     uint32_t *attention_pieces_index_by_shape; /* (shapes) row of attention_pieces, or IR_NONE */
     /* (exchanged_rows_shape_count, ranks), one row for each shape that moves rows between context ranks */
     struct assignment_exchanged_rows *exchanged_rows;
-    uint32_t *exchanged_rows_index_by_shape; /* (shapes) row of needed_rows, or IR_NONE */
+    uint32_t *exchanged_rows_index_by_shape; /* (shapes) row of exchanged_rows, or IR_NONE */
     uint32_t exchanged_rows_shape_count;     /* number of rows of exchanged_rows */
     /* (rows, ranks), one row for each shape with a routing that is not even */
     struct routed_rows *routed_rows;
