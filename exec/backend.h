@@ -117,8 +117,8 @@ struct backend {
 
     /* Called before each step, when all streams are empty. */
     void (*begin_step)(struct exec_run *run);
-    /* Called after each step, outside of its measured time. In a run with a trace, it reads the times of ops from the
-     * device and writes them. NULL: the ops' times are written already. */
+    /* Called after each step that did not fail, outside of its measured time. In a run with a trace, it reads the times
+     * of ops from the device and writes them. NULL: the ops' times are written already. */
     void (*end_step)(struct exec_run *run);
     /* Issues an op to its stream. The op starts after the op before it on that stream, and after all ops for which it
      * waits. An op that a guard leaves out keeps its place in the stream and does nothing. The op's times are written

@@ -101,7 +101,8 @@ void intervals_put_in_brackets(struct text *out, const char *before,
     text_putc(out, ')');
 }
 
-/* Appends a value with three significant digits, or as a whole number from 100 on, and never with an exponent. */
+/* Appends a value with three significant digits (four where rounding adds one), as a whole number from 100 on, with at
+ * most 10 decimals, and never with an exponent. */
 static void put_3_significant_digits(struct text *out, double value)
 {
     int digits = value > 0 ? (int)floor(log10(value)) : 0;

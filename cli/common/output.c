@@ -76,7 +76,7 @@ enum status command_put_build_id(struct text *out, struct diag *diag)
     if (status != STATUS_OK)
         return status;
     engine_version(&major, &minor, &patch);
-    engine_append_path(&module);
+    engine_append_simgrid_module_path(&module);
     uint64_t digest = continue_digest_with_file(
         continue_digest_with_file(DIGEST_OF_NO_BYTES, "/proc/self/exe"), module.data);
     text_printf(out, "longhaul %s, SimGrid %d.%d.%d, program %016" PRIx64, LONGHAUL_VERSION, major,

@@ -30,18 +30,18 @@ void sweep_grid_release(struct sweep_grid *grid)
 static enum axis_value_type axis_type_of_option(const struct option *option, const char *values)
 {
     if (option == NULL)
-        return AXIS_OF_CLUSTER_NUMBERS;
+        return AXIS_TYPE_CLUSTER_NUMBERS;
     if (strcmp(option->name, "model") == 0 && transformer_is_line(values))
-        return AXIS_OF_TEXTS_WITH_COMMAS;
+        return AXIS_TYPE_TEXTS_WITH_COMMAS;
     switch (option->kind) {
     case OPTION_INTEGER:
-        return AXIS_OF_WHOLE_NUMBERS;
+        return AXIS_TYPE_WHOLE_NUMBERS;
     case OPTION_TOKENS:
-        return AXIS_OF_TOKEN_COUNTS;
+        return AXIS_TYPE_TOKEN_COUNTS;
     case OPTION_POSITIVE_NUMBER:
-        return AXIS_OF_NUMBERS;
+        return AXIS_TYPE_NUMBERS;
     default:
-        return AXIS_OF_TEXTS;
+        return AXIS_TYPE_TEXTS;
     }
 }
 

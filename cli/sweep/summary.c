@@ -159,7 +159,7 @@ const char *sweep_summary_words_of_status(int status, size_t count)
     return count == 1 ? one[status] : many[status];
 }
 
-/* Appends the fastest point of each workload. Appends nothing if no point has a time. */
+/* Appends, of each workload, the fastest point that fits. Appends nothing if no point that fits has a time. */
 static void print_fastest(struct text *out, const struct table *table,
                           const struct sweep_summary *s)
 {

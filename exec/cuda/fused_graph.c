@@ -355,7 +355,7 @@ static descriptor masked_scores(struct fused *g, descriptor x)
     m.hidden = f32_scalar(g, UID_SCORE_OF_MASKED_PAIRS, -INFINITY);
     add_indices(g, &m);
     if (s->mask == FUSED_MASK_CAUSAL_TO_END) {
-        m.keys = s->documents > 0 ? g->kv_rows : i32_scalar(g, UID_KEY_COUNT, s->kv);
+        m.keys = s->documents > 0 ? g->kv_rows : i32_scalar(g, UID_OF_KEY_COUNT, s->kv);
         m.queries = s->documents > 0 ? g->q_rows : i32_scalar(g, UID_QUERY_COUNT, s->q);
         m.row = add_shifted_index(g, CUDNN_POINTWISE_ADD, m.row, m.keys);
         m.row = add_shifted_index(g, CUDNN_POINTWISE_SUB, m.row, m.queries);

@@ -30,7 +30,7 @@ enum uid {
     UID_SCORE_OF_MASKED_PAIRS, /* minus infinity */
     UID_ONE,                   /* 1: UID_DELTA is the dot product times this */
     UID_QUERY_COUNT,           /* without documents: the queries */
-    UID_KEY_COUNT,             /* without documents: the keys */
+    UID_OF_KEY_COUNT,          /* without documents: the keys */
     UID_WINDOW,                /* the most keys that a query sees */
     UID_SCORE_BEYOND_DOCUMENT, /* minus infinity */
     /* tensors with memory */

@@ -354,9 +354,9 @@ static void set_gpus_and_batch_of_data_ranks(struct launch *launch)
  * before the P, stands for the bytes of the parameters at so many bytes each, " (15.0 GiB)". {share} stands for the
  * share of a GPU's memory that the setting's value is, " (47.5 GiB of 79.1 GiB)". Appends nothing if the bytes are not
  * known. Returns the text after the mark; NULL if there is no such mark. */
-static const char *put_byte_mark_value(struct text *out, const char *mark,
-                                       const struct launch_remark *remark, double parameters,
-                                       double gpu_bytes)
+static const char *put_text_for_mark_in_remark(struct text *out, const char *mark,
+                                               const struct launch_remark *remark,
+                                               double parameters, double gpu_bytes)
 {
     static const char share[] = "{share}";
     const char *end = strchr(mark, '}'), *value = strrchr(remark->name, ' ');
@@ -383,7 +383,7 @@ static const char *put_byte_mark_value(struct text *out, const char *mark,
     return end + 1;
 }
 
-/* Replaces the marks {2P} and {share} in the texts of REMARK_UNMODELLED remarks as put_byte_mark_value() says.
+/* Replaces the marks {2P} and {share} in the texts of REMARK_UNMODELLED remarks as put_text_for_mark_in_remark() says.
  * parameters: how many the model has; gpu_bytes: the memory of a GPU; 0: not known. */
 static void replace_byte_marks_in_remarks(struct launch *launch, double parameters,
                                           double gpu_bytes)
@@ -394,7 +394,7 @@ static void replace_byte_marks_in_remarks(struct launch *launch, double paramete
         if (remark->kind != REMARK_UNMODELLED || remark->text == NULL)
             continue;
         for (const char *c = remark->text, *after; *c != '\0'; c = after) {
-            after = put_byte_mark_value(&out, c, remark, parameters, gpu_bytes);
+            after = put_text_for_mark_in_remark(&out, c, remark, parameters, gpu_bytes);
             if (after == NULL) {
                 text_putc(&out, *c);
                 after = c + 1;

@@ -140,7 +140,7 @@ enum status launch_add_foundry_options(struct launch *launch, struct launch_know
                                        struct diag *diag);
 
 /* Fails if torchtitan has no flavor of a model. */
-enum status launch_torchtitan_check_model(const struct transformer *model, struct diag *diag);
+enum status launch_check_torchtitan_has_flavor(const struct transformer *model, struct diag *diag);
 
 /* Each of these functions sets the fields by which its framework expresses the choices. */
 void launch_set_torchtitan_fields(struct launch *launch, const struct choices *choices);

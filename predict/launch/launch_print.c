@@ -288,7 +288,7 @@ enum status launch_check_model(enum framework framework, const struct transforme
                                struct diag *diag)
 {
     if (framework == FRAMEWORK_TORCHTITAN)
-        return launch_torchtitan_check_model(model, diag);
+        return launch_check_torchtitan_has_flavor(model, diag);
     bool named = framework == FRAMEWORK_AXOLOTL || framework == FRAMEWORK_LLAMA_FACTORY ||
                  framework == FRAMEWORK_TRL;
     if (!named || launch_hub_path(model) != NULL)

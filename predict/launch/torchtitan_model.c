@@ -116,7 +116,7 @@ static const struct flavor *find_nearest_flavor(const struct transformer *m,
     return nearest;
 }
 
-enum status launch_torchtitan_check_model(const struct transformer *m, struct diag *diag)
+enum status launch_check_torchtitan_has_flavor(const struct transformer *m, struct diag *diag)
 {
     struct text differences = {0};
     enum status status = STATUS_OK;

@@ -4,7 +4,7 @@
 
 #include "predict/launch/launch_parts.h"
 
-/* Sets the fields that name a model. launch_torchtitan_check_model() must have accepted it. */
+/* Sets the fields that name a model. launch_check_torchtitan_has_flavor() must have accepted it. */
 void torchtitan_set_model_fields(struct launch *launch, const struct transformer *model);
 
 /* Sets the fields that the recipe of --config gives, except those that settings give. Does nothing without --config.

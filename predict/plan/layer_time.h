@@ -13,8 +13,8 @@
 
 #include <stdbool.h>
 
-/* The choices on which a layer's time depends. Members without an effect are 0, so that equal layers have equal
- * bytes. */
+/* The choices on which a layer's time depends. Members without an effect are 0, but for ring_window, so that equal
+ * layers mostly have equal bytes. */
 struct layer_key {
     const struct profile *profile;
     const char *core_plan; /* equal plans of a search have equal pointers */

@@ -61,7 +61,7 @@ static enum status read_axes(struct catalogue_grid *grid, struct json_node node,
         struct json_node member = json_member_at(vary, i, &key);
         status = json_as_string(member, &values, diag);
         if (status == STATUS_OK)
-            status = grid_axes_add_option(&grid->axes, key, values, AXIS_OF_TEXTS, diag);
+            status = grid_axes_add_option(&grid->axes, key, values, AXIS_TYPE_TEXTS, diag);
     }
     return status;
 }

@@ -61,7 +61,7 @@ struct axis_range {
 static bool parse_number(enum axis_value_type of, const char *text, size_t size, double *value)
 {
     int64_t whole;
-    if (of != AXIS_OF_TOKEN_COUNTS)
+    if (of != AXIS_TYPE_TOKEN_COUNTS)
         return parse_double(text, size, value);
     if (units_parse_tokens(text, size, &whole, vary_loc, NULL) != STATUS_OK)
         return false;
@@ -72,7 +72,7 @@ static bool parse_number(enum axis_value_type of, const char *text, size_t size,
 static char *print_number(struct arena *arena, enum axis_value_type of, double value)
 {
     struct text text = {0};
-    if (of == AXIS_OF_TOKEN_COUNTS)
+    if (of == AXIS_TYPE_TOKEN_COUNTS)
         units_put_tokens(&text, (int64_t)value);
     else
         text_put_double(&text, value);
@@ -90,7 +90,7 @@ static bool range_parse(struct axis_range *range, enum axis_value_type of, const
         return false;
     range->step = 1;
     if (colon == NULL)
-        return of == AXIS_OF_WHOLE_NUMBERS;
+        return of == AXIS_TYPE_WHOLE_NUMBERS;
     range->is_step_a_factor = colon[1] == 'x';
     const char *step = colon + 2;
     if (colon[1] == '\0' || (!range->is_step_a_factor && colon[1] != '+'))
@@ -108,14 +108,14 @@ static enum status parse_range(struct arena *arena, struct grid_axis *axis, enum
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
                           "%s: '%s' is no range: write A..B:xF (times F) or A..B:+S (plus S)%s",
                           axis->key, axis->values_text,
-                          of == AXIS_OF_WHOLE_NUMBERS ? ", or A..B for every whole number" : "");
+                          of == AXIS_TYPE_WHOLE_NUMBERS ? ", or A..B for every whole number" : "");
     if (!(range.first <= range.to) || !(range.step > (range.is_step_a_factor ? 1 : 0)) ||
         !(range.first > 0 || !range.is_step_a_factor) || !isfinite(range.to))
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT,
                           "%s: the range '%s' does not grow: A..B needs A <= B and A > 0 with a "
                           "factor above 1, or A <= B with a summand above 0",
                           axis->key, axis->values_text);
-    bool whole = of != AXIS_OF_NUMBERS;
+    bool whole = of != AXIS_TYPE_NUMBERS;
     /* despite rounding errors, 0.1..0.3:+0.1 ends at 0.3 */
     double last = range.to * (1 + 1e-12);
     for (size_t i = 0;; i++) {
@@ -154,8 +154,9 @@ static enum status parse_cluster_values(struct arena *arena, struct grid_axis *a
         unit = arena_text(arena, begin, size);
         const char *range =
             arena_printf(arena, "%.*s%s", (int)(begin - given), given, begin + size);
-        status = parse_range(arena, axis, unit[0] == '\0' ? AXIS_OF_WHOLE_NUMBERS : AXIS_OF_NUMBERS,
-                             range, diag);
+        status =
+            parse_range(arena, axis, unit[0] == '\0' ? AXIS_TYPE_WHOLE_NUMBERS : AXIS_TYPE_NUMBERS,
+                        range, diag);
     } else {
         status = parse_axis_value_list(arena, axis, false, diag);
         if (status == STATUS_OK)
@@ -191,14 +192,15 @@ enum status grid_axes_add_option(struct grid_axes *axes, const char *key, const 
     struct grid_axis *axis = &axes->axis[axes->axis_count++];
     *axis = (struct grid_axis){.key = arena_text(arena, key, strlen(key)),
                                .values_text = arena_text(arena, given, strlen(given)),
-                               .is_axis_of_cluster_numbers = of == AXIS_OF_CLUSTER_NUMBERS};
+                               .is_axis_of_cluster_numbers = of == AXIS_TYPE_CLUSTER_NUMBERS};
     enum status status;
-    if (of == AXIS_OF_CLUSTER_NUMBERS)
+    if (of == AXIS_TYPE_CLUSTER_NUMBERS)
         status = parse_cluster_values(arena, axis, diag);
-    else if (of != AXIS_OF_TEXTS && of != AXIS_OF_TEXTS_WITH_COMMAS && strstr(given, "..") != NULL)
+    else if (of != AXIS_TYPE_TEXTS && of != AXIS_TYPE_TEXTS_WITH_COMMAS &&
+             strstr(given, "..") != NULL)
         status = parse_range(arena, axis, of, axis->values_text, diag);
     else
-        status = parse_axis_value_list(arena, axis, of == AXIS_OF_TEXTS_WITH_COMMAS, diag);
+        status = parse_axis_value_list(arena, axis, of == AXIS_TYPE_TEXTS_WITH_COMMAS, diag);
     if (status == STATUS_OK && axis->value_count > GRID_POINTS_MAX / points)
         return diag_error(diag, vary_loc, STATUS_BAD_INPUT, "the grid has more than %d points",
                           GRID_POINTS_MAX);

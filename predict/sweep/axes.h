@@ -18,18 +18,18 @@ enum { GRID_POINTS_MAX = 10000000 };
 
 /* The type of an axis' values; it decides whether a range is allowed. */
 enum axis_value_type {
-    AXIS_OF_TEXTS,             /* no range */
-    AXIS_OF_TEXTS_WITH_COMMAS, /* texts that contain commas: only ';' separates them */
-    AXIS_OF_WHOLE_NUMBERS,     /* whole numbers: the step of a range may be left out */
-    AXIS_OF_TOKEN_COUNTS,      /* base/units.h: "512K" */
-    AXIS_OF_NUMBERS,           /* any numbers */
-    AXIS_OF_CLUSTER_NUMBERS, /* a number of the cluster: values without a unit take the last one's, "100,200Gb/s" */
+    AXIS_TYPE_TEXTS,             /* no range */
+    AXIS_TYPE_TEXTS_WITH_COMMAS, /* texts that contain commas: only ';' separates them */
+    AXIS_TYPE_WHOLE_NUMBERS,     /* whole numbers: the step of a range may be left out */
+    AXIS_TYPE_TOKEN_COUNTS,      /* base/units.h: "512K" */
+    AXIS_TYPE_NUMBERS,           /* any numbers */
+    AXIS_TYPE_CLUSTER_NUMBERS, /* a number of the cluster: values without a unit take the last one's, "100,200Gb/s" */
 };
 
 struct grid_axis {
     const char *key;
     const char *values_text;         /* the text of the values, as "8K..256K:x2" */
-    bool is_axis_of_cluster_numbers; /* the values are of type AXIS_OF_CLUSTER_NUMBERS */
+    bool is_axis_of_cluster_numbers; /* the values are of type AXIS_TYPE_CLUSTER_NUMBERS */
     const char **value;
     size_t value_count, capacity;
 };

@@ -303,7 +303,7 @@ enum cuda_graphs {
 enum mla_exchange { MLA_EXCHANGE_EXPANDED, MLA_EXCHANGE_LATENT, MLA_EXCHANGE_COUNT };
 
 /* The dropout of attention's scores. MODEL: as the model has it. OFF, ON: as the user asks. */
-enum dropout { DROPOUT_MODEL, DROPOUT_OFF, DROPOUT_ON, DROPOUT_COUNT };
+enum attention_dropout_choice { DROPOUT_MODEL, DROPOUT_OFF, DROPOUT_ON, DROPOUT_COUNT };
 
 enum optimizer_choice { CHOICE_OPTIMIZER_DEVICE, CHOICE_OPTIMIZER_HOST, CHOICE_OPTIMIZER_COUNT };
 

@@ -82,7 +82,7 @@ struct view view_slice(struct view view, int64_t begin, int64_t count)
     return (struct view){view.buffer, view.begin + (uint64_t)begin, (uint64_t)count};
 }
 
-uint32_t part_index_of_model_end_part(const struct emit *e, enum model_end_part part)
+uint32_t part_index_of_embedding_or_head(const struct emit *e, enum embedding_or_head_part part)
 {
     return (uint32_t)e->choices->model->layers + part;
 }
@@ -106,9 +106,9 @@ static uint32_t find_part_that_owns_weight(const struct emit *e, uint32_t part, 
 {
     if (*weight == WEIGHT_HEAD && e->choices->model->tied_head) {
         *weight = WEIGHT_EMBEDDING;
-        return part_index_of_model_end_part(e, PART_EMBEDDING);
+        return part_index_of_embedding_or_head(e, PART_EMBEDDING);
     }
-    return *weight == WEIGHT_POSITIONS ? part_index_of_model_end_part(e, PART_POSITIONS) : part;
+    return *weight == WEIGHT_POSITIONS ? part_index_of_embedding_or_head(e, PART_POSITIONS) : part;
 }
 
 /* Returns the bundle that holds this weight of a part of the model. */
@@ -190,7 +190,7 @@ static void emit_zero_gradient(struct emit *e, uint32_t bundle)
     e->op_tags.region = REGION_WEIGHT_COLLECTIVES;
     emit_zeros(e, view_whole(e, e->weights.bundle[bundle].grad));
     e->op_tags.region = region;
-    for (uint32_t p = 0; p < part_index_of_model_end_part(e, END_PARTS); p++)
+    for (uint32_t p = 0; p < part_index_of_embedding_or_head(e, END_PARTS); p++)
         e->weights.written[p] |= weight_mask_of_bundle(e, p, bundle);
 }
 

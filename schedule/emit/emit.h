@@ -42,9 +42,9 @@ static inline bool weight_is_of_adapter(enum weight weight)
     return weight >= WEIGHT_ADAPTER_Q_A && weight <= WEIGHT_ADAPTER_DOWN_B;
 }
 
-/* The parts of the model that own tensors: layers 0..L-1 (L: the number of layers), then those of enum model_end_part:
- * embedding, head, and learned positions. A stage has the parts of its layers; the first and the last stage also have
- * end parts. */
+/* The parts of the model that own tensors: layers 0..L-1 (L: the number of layers), then those of enum
+ * embedding_or_head_part: embedding, head, and learned positions. A stage has the parts of its layers; the first and
+ * the last stage also have end parts. */
 struct model_part {
     uint32_t bundle;        /* IR_NONE: this stage does not have the part */
     uint64_t first_element; /* first element of the part in its bundle */
@@ -68,7 +68,7 @@ struct model_part {
     uint32_t tp_replicated_tensor_count; /* number of these tensors */
 };
 
-enum model_end_part { PART_EMBEDDING, PART_HEAD, PART_POSITIONS, END_PARTS };
+enum embedding_or_head_part { PART_EMBEDDING, PART_HEAD, PART_POSITIONS, END_PARTS };
 
 /* The offset and shape of one kind of weight in all parts of one sort: those with experts, or those without. rows is 0
  * if parts of that sort lack the weight. */
@@ -399,7 +399,8 @@ struct emit_unit {
 struct emit_weights {
     /* slot[0]: the slots of parts without experts; slot[1]: those of parts with experts */
     struct weight_offset_and_shape slot[2][WEIGHT_COUNT];
-    struct model_part *part; /* the parts of the layers, then those of enum model_end_part */
+    /* the parts of the layers, then those of enum embedding_or_head_part */
+    struct model_part *part;
     struct weight_bundle_state *bundle;
     uint32_t bundle_count;
     uint8_t grad_dtype;      /* enum dtype of whole weight gradients */
@@ -582,7 +583,7 @@ struct view view_rows(buffer_id buffer, int64_t begin, int64_t rows, int64_t col
 /* --- weights and their gradients --- */
 /* Returns the number of an end part among the parts of the model, of which the layers come first. For END_PARTS it is
  * the number of all parts. */
-uint32_t part_index_of_model_end_part(const struct emit *e, enum model_end_part part);
+uint32_t part_index_of_embedding_or_head(const struct emit *e, enum embedding_or_head_part part);
 bool has_weight(const struct emit *e, enum weight weight);
 /* Returns the offset and the size of a weight in its part; its rows are 0 if the part lacks it. */
 const struct weight_offset_and_shape *weight_offset_and_shape_of(const struct emit *e,

@@ -59,7 +59,7 @@ static void emit_table_lookup(struct emit *e, enum weight weight, int64_t part, 
     const struct weight_offset_and_shape *slot = &e->weights.slot[0][weight];
     struct work work = {.kind = WORK_EMBEDDING,
                         .embedding = {rows, slot->cols, slot->rows, .part = part}};
-    struct view table = weight_view(e, part_index_of_model_end_part(e, PART_EMBEDDING), weight);
+    struct view table = weight_view(e, part_index_of_embedding_or_head(e, PART_EMBEDDING), weight);
     emit_op(e, e->stream.compute, &work, (struct view[]){index, table}, 2, &to, 1);
 }
 
@@ -123,7 +123,7 @@ static void emit_table_gradient(struct emit *e, enum weight weight, int64_t part
                                 struct view index, int64_t rows)
 {
     bool accumulate;
-    const uint32_t table = part_index_of_model_end_part(e, PART_EMBEDDING);
+    const uint32_t table = part_index_of_embedding_or_head(e, PART_EMBEDDING);
     const struct weight_offset_and_shape *slot = &e->weights.slot[0][weight];
     const struct view gradient = grad_view(e, table, weight, &accumulate);
     struct view write[2] = {gradient};
@@ -445,7 +445,7 @@ static struct view emit_logits(struct emit *e, struct view x, struct view labels
     struct view logits =
         emit_compute_tensor(e, "logits", CATEGORY_LOGITS, rows, e->choices->model->vocab);
     emit_matmul(e, MATMUL_NT, x,
-                weight_view(e, part_index_of_model_end_part(e, PART_HEAD), WEIGHT_HEAD),
+                weight_view(e, part_index_of_embedding_or_head(e, PART_HEAD), WEIGHT_HEAD),
                 view_none(), logits, rows, e->choices->model->vocab, e->choices->model->hidden);
     return logits;
 }
@@ -543,7 +543,7 @@ buffer_id head_and_loss(struct emit *e, buffer_id x)
 {
     const struct transformer *model = e->choices->model;
     int64_t h = model->hidden, vocab = model->vocab;
-    uint32_t part = part_index_of_model_end_part(e, PART_HEAD);
+    uint32_t part = part_index_of_embedding_or_head(e, PART_HEAD);
     buffer_id normed = emit_activation_buffer(e, "norm", e->unit.own_rows, h);
     buffer_id d_normed = emit_activation_buffer(e, "d_norm", e->unit.own_rows, h);
     struct view stats = emit_new_norm_stats_tensor(

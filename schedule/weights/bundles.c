@@ -226,8 +226,8 @@ static void add_head_tensors(struct emit *e, uint64_t *used)
 {
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     size_t count = transformer_list_head_tensors(e->whole_model, spec, ARRAY_LEN(spec));
-    add_main_bundle_tensors_of_part(e, part_index_of_model_end_part(e, PART_HEAD), "", spec, count,
-                                    used);
+    add_main_bundle_tensors_of_part(e, part_index_of_embedding_or_head(e, PART_HEAD), "", spec,
+                                    count, used);
 }
 
 /* Lays out the bundle of the embedding and of the learned positions; if `root`, the final norm and the head are in it,
@@ -238,8 +238,8 @@ static void lay_out_embedding_bundle(struct emit *e, bool root)
     struct tensor_spec spec[TRANSFORMER_MAX_TENSORS];
     uint64_t used = 0;
     size_t count = transformer_list_embedding_tensors(e->whole_model, spec, ARRAY_LEN(spec));
-    add_main_bundle_tensors_of_part(e, part_index_of_model_end_part(e, PART_EMBEDDING), "", spec, 1,
-                                    &used);
+    add_main_bundle_tensors_of_part(e, part_index_of_embedding_or_head(e, PART_EMBEDDING), "", spec,
+                                    1, &used);
     if (pipeline_ends_share_embedding(e->choices)) {
         close_bundle(e, "embedding", 0, false, used);
         e->weights.bundle[e->weights.bundle_count - 1].is_on_first_and_last_stage = true;
@@ -249,7 +249,7 @@ static void lay_out_embedding_bundle(struct emit *e, bool root)
             return;
     }
     if (count > 1)
-        add_main_bundle_tensors_of_part(e, part_index_of_model_end_part(e, PART_POSITIONS), "",
+        add_main_bundle_tensors_of_part(e, part_index_of_embedding_or_head(e, PART_POSITIONS), "",
                                         spec + 1, count - 1, &used);
     if (root)
         add_head_tensors(e, &used);
@@ -387,7 +387,8 @@ static void lay_out_head_bundle(struct emit *e)
 static void lay_out_all_bundles(struct emit *e)
 {
     const struct choices *c = e->choices;
-    uint32_t chunks = pipeline_chunk_count(c), parts = part_index_of_model_end_part(e, END_PARTS);
+    uint32_t chunks = pipeline_chunk_count(c),
+             parts = part_index_of_embedding_or_head(e, END_PARTS);
     bool all = pipeline_of_choices(c)->is_multiplexed, ends = c->scope == SCOPE_WHOLE_STEP;
     bool first = ends && (all || e->stage == pipeline_stage_of_chunk(c, 0));
     bool last = ends && (all || e->stage == pipeline_stage_of_chunk(c, chunks - 1));
@@ -617,7 +618,7 @@ static void zero_gradients(struct emit *e)
                    : !multiplex_stage_takes_part(e->choices, e->stage, bundle->chunk))
             emit_zeros(e, view_whole(e, bundle->grad));
     }
-    for (uint32_t p = 0; remote && p < part_index_of_model_end_part(e, END_PARTS); p++)
+    for (uint32_t p = 0; remote && p < part_index_of_embedding_or_head(e, END_PARTS); p++)
         e->weights.written_weight_masks_by_micro_batch[p] = UINT64_MAX;
 }
 
@@ -641,7 +642,7 @@ void weights_make_bundles(struct emit *e)
     bool each = reduces_each_micro_batch(e);
     uint32_t times = each ? e->choices->accumulation : 1;
     e->weights.written_weight_masks_by_micro_batch =
-        arena_array(&e->arena, (size_t)part_index_of_model_end_part(e, END_PARTS) * times,
+        arena_array(&e->arena, (size_t)part_index_of_embedding_or_head(e, END_PARTS) * times,
                     sizeof *e->weights.written_weight_masks_by_micro_batch);
     e->weights.written = e->weights.written_weight_masks_by_micro_batch;
     e->weights.grad_buffer_count = e->weights.bundle_count * times;
@@ -669,7 +670,7 @@ void weights_choose_grads_of_micro_batch(struct emit *e, uint32_t micro)
     if (!reduces_each_micro_batch(e))
         return;
     e->weights.written = e->weights.written_weight_masks_by_micro_batch +
-                         (size_t)micro * part_index_of_model_end_part(e, END_PARTS);
+                         (size_t)micro * part_index_of_embedding_or_head(e, END_PARTS);
     buffer_id *grad = e->weights.grad_buffer + (size_t)micro * e->weights.bundle_count;
     for (uint32_t b = 0; b < e->weights.bundle_count; b++) {
         if (grad[b].i == IR_NONE && !has_gradient_per_micro_batch(e, b))

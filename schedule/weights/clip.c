@@ -35,7 +35,7 @@ static bool gradients_keep_placements(const struct emit *e)
 static void reduce_partial_gradients(struct emit *e, uint32_t b)
 {
     enum { READERS = 2 };
-    for (uint32_t p = 0; p < part_index_of_model_end_part(e, END_PARTS); p++) {
+    for (uint32_t p = 0; p < part_index_of_embedding_or_head(e, END_PARTS); p++) {
         const struct model_part *part = &e->weights.part[p];
         if (part->bundle != b || part->tp_replicated_tensor_count == 0 ||
             e->choices->sequence_parallel_ranks == 1)

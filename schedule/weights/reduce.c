@@ -96,7 +96,7 @@ static void sum_partial_gradients(struct shard *s, uint32_t row, buffer_id grad)
 {
     const struct emit *e = s->e;
     const uint32_t layers = (uint32_t)e->whole_model->layers,
-                   parts = part_index_of_model_end_part(e, END_PARTS);
+                   parts = part_index_of_embedding_or_head(e, END_PARTS);
     const bool all_tokens = e->choices->sequence_parallel_ranks == 1;
     for (uint32_t p = 0; p < parts; p++) {
         const struct model_part *part = &e->weights.part[p];

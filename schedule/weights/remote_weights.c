@@ -84,7 +84,7 @@ void weights_choose_gradients_of_unit(struct emit *e)
         (struct stages_sharing_subsequence){e->unit.stages.first_stage, e->unit.stages.count});
     if (!select_remote_gradients_to_write(e, begin, group)) {
         uint64_t *touched =
-            arena_array(&e->arena, part_index_of_model_end_part(e, END_PARTS), sizeof *touched);
+            arena_array(&e->arena, part_index_of_embedding_or_head(e, END_PARTS), sizeof *touched);
         for (uint32_t b = 0; b < e->weights.bundle_count; b++)
             if (e->weights.bundle[b].chunk == e->unit.stages.chunk ||
                 e->weights.bundle[b].is_on_first_and_last_stage)

@@ -26,8 +26,8 @@
 /* True if the bundle belongs to FSDP's root module of a stage: embedding, or final norm and head. */
 static bool is_bundle_of_fsdp_root(const struct emit *e, uint32_t bundle)
 {
-    return bundle == e->weights.part[part_index_of_model_end_part(e, PART_EMBEDDING)].bundle ||
-           bundle == e->weights.part[part_index_of_model_end_part(e, PART_HEAD)].bundle;
+    return bundle == e->weights.part[part_index_of_embedding_or_head(e, PART_EMBEDDING)].bundle ||
+           bundle == e->weights.part[part_index_of_embedding_or_head(e, PART_HEAD)].bundle;
 }
 
 /* True if the pipeline's stages are those of torch.distributed.pipelining. */
@@ -210,7 +210,7 @@ static bool runs_use_same_root_gather(const struct shard *s, const struct op_lis
                  !is_in_root_forward(s, list->op[b->first_position]);
     return weights_have_root_unit(s->e->choices) && !freed &&
            b->bundle ==
-               s->e->weights.part[part_index_of_model_end_part(s->e, PART_EMBEDDING)].bundle &&
+               s->e->weights.part[part_index_of_embedding_or_head(s->e, PART_EMBEDDING)].bundle &&
            s->ir->op.micro[list->op[a->first_position]] ==
                s->ir->op.micro[list->op[b->first_position]];
 }

@@ -47,9 +47,9 @@ struct engine_calls {
  * module. */
 enum status engine_load(struct diag *diag);
 
-/* engine_append_path() appends the path of the module's file; engine_version() sets the version of SimGrid. For both
- * the module must be loaded. */
-void engine_append_path(struct text *out);
+/* engine_append_simgrid_module_path() appends the path of the module's file; engine_version() sets the version of
+ * SimGrid. For both the module must be loaded. */
+void engine_append_simgrid_module_path(struct text *out);
 void engine_version(int *major, int *minor, int *patch);
 
 /* Starts the engine of this process, for which the module must be loaded. Link l < links is a link of one direction

@@ -68,7 +68,7 @@ enum status engine_load(struct diag *diag)
     return status;
 }
 
-void engine_append_path(struct text *out)
+void engine_append_simgrid_module_path(struct text *out)
 {
     struct link_map *map = NULL;
     assert(module != NULL);

@@ -1,6 +1,6 @@
-/* tests/exec/test_gradients_nightly.c: every legal product of the factors from strategy to subsequences (matrix.h)
- * computes exact gradients. The other factors, such as model, tp and sizes, are drawn for each product; CHECK_SEED
- * changes the draws. */
+/* tests/exec/test_gradients_nightly.c: each combination of the factors from strategy to subsequences (matrix.h)
+ * computes exact gradients, unless none of 40 draws of the other factors (model, tp, sizes) makes it legal, or another
+ * combination covers it. CHECK_SEED changes the draws. */
 #include "tests/exec/matrix.h"
 
 /* Advances to the next product of the factors from strategy to subsequences. Returns false after the last. */

@@ -110,7 +110,7 @@ static const struct {
 static void unmeasured_features_widen_interval(void)
 {
     struct evidence e = parse_test_evidence();
-    const double q = 2.015048;
+    const double q = 2.015048; /* the quantile 0.95 of Student's t with 5 degrees of freedom */
     for (size_t i = 0; i < ARRAY_LEN(runs); i++) {
         struct residual run = make_residual_run();
         struct text named = {0};

@@ -1,4 +1,5 @@
-/* The transformers, and random requests: each choice is drawn among those that the choices before it allow. */
+/* The transformers, and random requests: a choice is drawn among those that the choices before it allow, or is set
+ * to what later ones require. */
 #include "tests/schedule/shapes.h"
 #include "schedule/choices/strategies.h"
 

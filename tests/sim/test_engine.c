@@ -73,7 +73,7 @@ static void the_module_is_loaded_once(void)
     struct text path = {0};
     CHECK("loads", engine_load(&diag) == STATUS_OK && engine_load(&diag) == STATUS_OK);
     CHECK_INT("messages", diag.error_count, 0);
-    engine_append_path(&path);
+    engine_append_simgrid_module_path(&path);
     CHECK("file", access(path.data, R_OK) == 0);
     int major = 0, minor = -1, patch = -1;
     engine_version(&major, &minor, &patch);

@@ -537,7 +537,7 @@ ncclResult_t mem_free(void *memory)
     return cudaFree(memory) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
 }
 
-ncclResult_t comm_register(ncclComm_t comm, void *memory, size_t bytes, void **handle)
+ncclResult_t comm_register_memory(ncclComm_t comm, void *memory, size_t bytes, void **handle)
 {
     abort_if_communicator_aborted(comm);
     if (refused("ncclCommRegister") != ncclSuccess)
@@ -731,7 +731,7 @@ extern "C" void emulator_use_nccl(void)
     table.ncclSend = send;
     table.ncclRecv = recv;
     nccl_use_table(&table);
-    static const struct nccl_registration registration = {mem_alloc, mem_free, comm_register,
+    static const struct nccl_registration registration = {mem_alloc, mem_free, comm_register_memory,
                                                           comm_deregister};
     nccl_registration_use_table(&registration);
 }
