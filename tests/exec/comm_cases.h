@@ -188,7 +188,7 @@ static void run_all_communication_kinds(uint32_t count, const char *dtype, int64
     text_release(&text);
 }
 
-static void every_collective_gives_its_definition(void)
+static void collectives_give_their_definition(void)
 {
     for (uint32_t count = 1; count <= 4; count++) {
         run_all_communication_kinds(count, "f32", 4);
@@ -280,7 +280,7 @@ static void group_members_must_make_same_calls(void)
 }
 
 static const struct check_case comm_cases[] = {
-    {"every kind gives what it says, 1 to 4 ranks", every_collective_gives_its_definition},
+    {"collectives give what they say, 1 to 4 ranks", collectives_give_their_definition},
     {"the same over 5 to 8 ranks", results_are_equal_over_many_ranks},
     {"instances of a group are apart", instances_of_a_group_do_not_mix},
     {"members must agree", group_members_must_make_same_calls},

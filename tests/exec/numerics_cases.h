@@ -16,7 +16,7 @@ static const bool has_fused_attention = true;
 static const bool has_fused_attention = false;
 #endif
 
-static void every_kind_computes_what_the_processor_does(void)
+static void kinds_compute_what_the_processor_does(void)
 {
     static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
     const int64_t s = numerics_scale, rows = 40 * s, cols = 64 * s;
@@ -167,7 +167,7 @@ static void attention_computes_what_the_processor_does(void)
 }
 
 static const struct check_case numerics_cases[] = {
-    {"every kind computes what the processor does", every_kind_computes_what_the_processor_does},
+    {"kinds compute what the processor does", kinds_compute_what_the_processor_does},
     {"attention computes what the processor does", attention_computes_what_the_processor_does},
 };
 

@@ -401,7 +401,7 @@ static const struct check_case cases[] = {
      fused_attention_refuses_unsupported},
     {"kernels are loaded before others keep the device", kernels_are_loaded_before_the_sm_hog_runs},
 #endif
-    {"every kind computes what the processor does", every_kind_computes_what_the_processor_does},
+    {"kinds compute what the processor does", kinds_compute_what_the_processor_does},
     {"attention computes what the processor does", attention_computes_what_the_processor_does},
     {"schedules compute the reference", schedules_compute_the_reference},
     {"broken schedules are found", broken_schedules_are_found},
