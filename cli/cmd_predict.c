@@ -229,7 +229,7 @@ static void put_follow_up_commands(struct text *predict, struct text *plan,
 {
     static const char *const without[] = {
         "o", "json", "all", "mfu", "emit-ir", "emit-snapshot", "emit-chakra", "record", NULL};
-    static const char *const drop[] = {NULL};
+    static const char *const drop[] = {"scope", NULL}; /* plan searches for the whole step only */
     text_puts(predict, "longhaul predict");
     options_put_command(predict, options, without);
     if (options->argument_count > 0 || is_option_given(options, "loopback") ||

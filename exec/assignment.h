@@ -77,7 +77,7 @@ struct assignment_exchanged_rows {
     uint32_t peer_count;
 };
 
-/* What each rank of a schedule does. Arrays have the sizes in parentheses. */
+/* The roles, groups, messages and rows of the ranks of a schedule. Arrays have the sizes in parentheses. */
 struct assignment {
     const struct ir *ir;
     uint32_t ranks;

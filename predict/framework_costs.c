@@ -250,7 +250,7 @@ static bool does_cuda_graph_hold_experts(const struct prediction *p)
            !(p->profile->expert_bias_by_operators && m->bias_ffn);
 }
 
-/* What ops a shape has. */
+/* Properties of the ops that have a shape. */
 struct facts_about_ops_of_shape {
     bool is_of_layer;             /* an op belongs to a layer */
     bool is_of_attention;         /* an op belongs to attention */

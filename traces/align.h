@@ -40,7 +40,8 @@ enum align_phase {
 
 struct align_item {
     uint8_t class, phase; /* enum kernel_class, enum align_phase */
-    uint32_t first_row;   /* row of the trace; the first row if the item has several */
+    /* row of the trace: the message of a collective, else the first row of the item */
+    uint32_t first_row;
     uint32_t row_count;
     /* the item's rows are align_sequence.rows[rows_begin .. rows_begin + row_count) */
     uint32_t rows_begin;

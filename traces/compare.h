@@ -52,7 +52,7 @@ struct compare_exposed {
     double measured_busy_s, measured_exposed_s;
 };
 
-/* What repeats in the forward pass: the items of a layer. */
+/* The period of items that repeats in the forward pass: those of a layer. */
 struct compare_layer_period {
     size_t item_count;   /* items (struct align_item) of one period; 0: nothing repeats */
     size_t repeat_count; /* number of whole periods */

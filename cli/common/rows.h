@@ -15,7 +15,7 @@
 
 #include <stddef.h>
 
-/* What the values of a column are, and how people see them, in text and on pages ("shown ..."). JSON and CSV have the
+/* The kinds of values in a column. Text and pages show them in a form of their own ("shown ..."). JSON and CSV have the
  * value itself: seconds, bytes or a fraction, not ms, GiB or percent. */
 enum column_kind {
     COLUMN_PLAIN_TEXT, /* a text */

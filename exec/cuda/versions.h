@@ -22,7 +22,7 @@ enum nvidia_library {
     NVIDIA_LIBRARY_COUNT
 };
 
-/* What a rule forbids. */
+/* The uses of a library that a rule forbids. */
 enum version_rule_effect {
     VERSION_REFUSED, /* the library is not used */
     /* cuDNN: no backward runs whose number of keys is not a multiple of VERSION_TILE */

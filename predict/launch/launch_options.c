@@ -350,10 +350,10 @@ static void set_gpus_and_batch_of_data_ranks(struct launch *launch)
     }
 }
 
-/* Appends what the mark at the beginning of the string `mark` stands for in a remark's text. {2P}, with any number
- * before the P, stands for the bytes of the parameters at so many bytes each, " (15.0 GiB)". {share} stands for the
- * share of a GPU's memory that the setting's value is, " (47.5 GiB of 79.1 GiB)". Appends nothing if the bytes are not
- * known. Returns the text after the mark; NULL if there is no such mark. */
+/* Appends the text for the mark at the beginning of the string `mark` in a remark. {2P}, or another number before the
+ * P, becomes the bytes of all parameters if each takes that number of bytes, " (15.0 GiB)". {share} becomes the share
+ * of a GPU's memory that the setting's value is, " (47.5 GiB of 79.1 GiB)". Appends nothing if the bytes are not known.
+ * Returns the text after the mark; NULL if there is no such mark. */
 static const char *put_text_for_mark_in_remark(struct text *out, const char *mark,
                                                const struct launch_remark *remark,
                                                double parameters, double gpu_bytes)

@@ -30,8 +30,8 @@
  * "adamw_8bit=8bit paged_*=8bit *=-". The first pattern that matches a value decides. The result '-' does nothing; '?'
  * adds `note` as a remark that the setting is not modelled. A value that no pattern matches stays as it is for a field,
  * and is an error for an option, if `words` is not empty. But a row of use `written`, and one of use `implies` that has
- * `words`, then does nothing. In a `note`, {2P}, with any number before the P, stands for the bytes of the model's
- * parameters at so many bytes each, and {share} for the bytes of the share of a GPU's memory that the setting's value
+ * `words`, then does nothing. In a `note`, {2P}, or another number before the P, stands for the bytes of all parameters
+ * if each takes that number of bytes, and {share} for the bytes of the share of a GPU's memory that the setting's value
  * is. `since` and `until` are the framework's first and last versions that know the setting.
  *
  * Rows of use `is` give the framework's name, and:

@@ -674,7 +674,7 @@ void emit_expert_bias_grad(struct emit *e, uint32_t part, enum weight bias, stru
  * it. Otherwise, and if gradients are deferred or the weight is not trained, both do nothing. */
 void emit_fp32_sum_begin(struct emit *e, uint32_t part, enum weight weight);
 void emit_fp32_sum_end(struct emit *e, uint32_t part, enum weight weight);
-/* Emits the gradients that were recorded in *deferred_gradient_list, and empties it. */
+/* Emits the gradients in the list, and empties it. */
 void emit_deferred_gradients(struct emit *e, struct deferred_gradient_list *deferred_gradient_list);
 /* With --expert-overlap delayed-wgrad: emits the gradients that have been deferred so far; later ones are deferred
  * again. Does nothing without that option, since pipelines that split backwards compute the deferred gradients in

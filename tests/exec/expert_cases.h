@@ -25,7 +25,7 @@ static void check_expert_request_row(const struct request_row *row, const struct
     check_request_row(row, model, matrix_backend != NULL ? 7 : 1);
 }
 
-/* Where a rank's 63 tokens are cut into two pieces, the copies of a piece do not divide by 6 experts: the first ones
+/* If a rank's 63 tokens are cut into two pieces, the copies of a piece do not divide by 6 experts: the first ones
  * have a row more. */
 static void routers_compute_the_reference(void)
 {

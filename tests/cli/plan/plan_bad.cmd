@@ -27,3 +27,5 @@ longhaul plan --model gpt-65b --set layers=32 --cluster sppo-a100 --gpus 32 --se
 # a folder is for the winner of a search
 longhaul plan --longest --model gpt2 --cluster dgx-h100 -o $T/none 2>&1 || echo "exit $?"
 longhaul plan --model gpt2 --cluster dgx-h100 --seq 1K --emit megatron -o $T/none 2>&1 || echo "exit $?"
+# the search that predict proposes takes no scope
+longhaul predict --model llama3-8b --cluster dgx-h100 --gpus 8 --seq 4K --quick --scope model 2> $T/note | grep "longhaul plan"
